@@ -1,0 +1,168 @@
+# culprit: where have all the cycles gone.
+#
+#   make            build/culprit
+#   make demo       install what is missing, build, profile something real, explain it
+#   make check      install what is missing, build, run every test (also under ASan and UBSan)
+#   make bench      the figures of bench/RESULTS.md
+#   make fuzz       fuzz every parser for FUZZ_SECONDS each
+#   make layers     check who includes whom
+#   make install    PREFIX=/usr/local DESTDIR=
+#   make SAN=1 ...  the same with ASan and UBSan, under build/san
+
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+.DELETE_ON_ERROR:
+
+VERSION := 0.1
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CC      := gcc
+CLANG   ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+FUZZ_SECONDS ?= 30
+
+BUILD := build$(if $(SAN),/san)
+ROOMS := base isa image flow store values calls collect analyze edit paths context burst export web
+
+CFLAGS   ?= -O2 -g
+SANFLAGS := $(if $(SAN),-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+WARNINGS := -Wall -Wextra -Wmissing-prototypes -Wshadow -Wvla $(if $(CI),-Werror)
+ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen \
+	      $(WARNINGS) $(CFLAGS) $(SANFLAGS)
+LIBS := -ldw -lelf -lbpf -lsqlite3 -lzstd -lZydis -lcap -lstdc++ -lm
+
+LIB_SRC  := $(foreach r,$(ROOMS),$(filter-out %.bpf.c,$(wildcard src/$(r)/*.c)))
+CMD_SRC  := $(wildcard src/cmd/*.c)
+BPF_SRC  := $(wildcard src/*/*.bpf.c)
+LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
+CMD_OBJ  := $(CMD_SRC:%.c=$(BUILD)/%.o)
+SKELETONS := $(patsubst src/%.bpf.c,$(BUILD)/gen/%.skel.h,$(BPF_SRC))
+UNIT_SRC := $(wildcard tests/*/test_*.c)
+UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
+FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
+HELPERS_SRC := $(wildcard tests/e2e/programs/*.c) $(wildcard bench/*.c)
+HELPERS  := $(HELPERS_SRC:%.c=build/%)
+
+.PHONY: all
+all: $(BUILD)/culprit
+
+# ---- building ----
+
+$(BUILD)/culprit: $(CMD_OBJ) $(BUILD)/libculprit.a
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/libculprit.a: $(LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/%.o: %.c | $(SKELETONS) build/.packages
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Objects first see the generated skeletons; their dependency files know the details afterwards.
+$(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
+
+$(BUILD)/gen/%.bpf.o: src/%.bpf.c | build/.packages
+	@mkdir -p $(@D)
+	$(CLANG) -target bpf -D__TARGET_ARCH_x86 -O2 -g -mcpu=v3 -Wall -Wextra -Isrc \
+		-idirafter /usr/include/x86_64-linux-gnu -MMD -MP -c -o $@ $<
+
+# ---- tests ----
+
+$(BUILD)/tests/%: tests/%.c $(BUILD)/libculprit.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(BUILD)/libculprit.a $(LIBS) -lcmocka
+
+build/fuzz/%.o: %.c | $(SKELETONS) build/.packages
+	@mkdir -p $(@D)
+	$(CLANG) -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -Ibuild/gen -O1 -g \
+		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
+		-MMD -MP -c -o $@ $<
+
+build/fuzz/libculprit.a: $(FUZZ_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libculprit.a
+	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
+
+.PRECIOUS: build/fuzz/%.o $(BUILD)/%.o $(BUILD)/gen/%.bpf.o
+
+build/tests/e2e/programs/% build/bench/%: | build/.packages
+build/tests/e2e/programs/%: tests/e2e/programs/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -std=gnu17 -D_GNU_SOURCE -pthread -o $@ $< -ldl -lm
+
+build/bench/%: bench/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -std=gnu17 -D_GNU_SOURCE -pthread -o $@ $< -lm
+
+.PHONY: unit e2e fuzz fuzz-replay layers helpers
+unit: $(UNIT)
+	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
+
+helpers: $(HELPERS)
+
+e2e: $(BUILD)/culprit helpers
+	CULPRIT=$(abspath $(BUILD)/culprit) bats --print-output-on-failure tests/e2e
+
+fuzz: $(FUZZ)
+	@set -e; for f in $(FUZZ); do n=$$(basename $$f); mkdir -p build/corpus/$$n tests/fuzz/corpus/$$n; \
+		echo "== $$n"; $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+		-artifact_prefix=build/corpus/ build/corpus/$$n tests/fuzz/corpus/$$n; done
+
+fuzz-replay: $(FUZZ)
+	@set -e; for f in $(FUZZ); do n=$$(basename $$f); echo "== $$n (corpus)"; \
+		$$f -runs=0 -timeout=10 tests/fuzz/corpus/$$n 2>&1 | tail -1; done
+
+layers:
+	@tools/layers $(ROOMS) cmd
+
+.PHONY: check
+check: layers
+	$(MAKE) CI=1 all unit helpers
+	$(MAKE) CI=1 SAN=1 all unit
+	$(MAKE) fuzz-replay
+	$(MAKE) CI=1 e2e
+	$(MAKE) CI=1 SAN=1 e2e
+	@echo "check: all passed"
+
+.PHONY: demo bench
+demo: all helpers
+	@tools/demo $(BUILD)/culprit
+
+bench: all helpers
+	@bench/run
+
+# ---- what has to be on the machine ----
+
+# apt runs only when a package is missing, with sudo when not root.
+PACKAGES := build-essential pkg-config clang llvm libclang-rt-dev libzydis-dev libelf-dev libdw-dev \
+	libbpf-dev bpftool libsqlite3-dev libzstd-dev libcap-dev libcmocka-dev bats jq sqlite3
+build/.packages: Makefile tools/packages
+	@mkdir -p build
+	@tools/packages $(PACKAGES)
+	@touch $@
+
+# ---- installing ----
+
+.PHONY: install clean format
+install: all
+	install -D -m 755 $(BUILD)/culprit $(DESTDIR)$(PREFIX)/bin/culprit
+	for m in doc/*.[1-8]; do install -D -m 644 $$m \
+		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
+	install -D -m 644 doc/culprit.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/culprit
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' doc/culprit.service.in \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/culprit.service
+
+format:
+	clang-format -i $(wildcard src/*/*.[ch] tests/*/*.[ch] bench/*.c tests/e2e/programs/*.c)
+
+clean:
+	rm -rf build
+
+-include $(shell find build -name '*.d' 2>/dev/null)

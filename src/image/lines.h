@@ -1,0 +1,30 @@
+/*
+ * Source lines from DWARF, in the file itself or in a separate debug file (by build-id under
+ * /usr/lib/debug, by .gnu_debuglink, or from debuginfod when DEBUGINFOD_URLS is set).
+ */
+#ifndef CULPRIT_IMAGE_LINES_H
+#define CULPRIT_IMAGE_LINES_H
+
+#include <stdint.h>
+
+struct err;
+struct image_id;
+struct lines;
+
+struct line {
+	const char *file; /* lives as long as the struct lines */
+	int line;
+};
+
+/*
+ * Opens the lines of an image by its path; when id is given the file must have that identity
+ * (-ESTALE otherwise: the file was replaced since). -ENOENT when there is no line information.
+ */
+int lines_open(const char *path, const struct image_id *id, struct lines **out, struct err *e);
+void lines_destroy(struct lines *l);
+int lines_at(struct lines *l, uint64_t vaddr, struct line *out); /* -ENOENT when unknown */
+
+/* Appends one line of a source file ("" when it is not there). Files are read once. */
+const char *lines_source(struct lines *l, const char *file, int line);
+
+#endif

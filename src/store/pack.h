@@ -1,0 +1,31 @@
+/*
+ * The bytes inside the database's blobs: integers as LEB128, sorted keys as differences, the whole
+ * packed with zstd when that is shorter. Unpacking trusts nothing.
+ */
+#ifndef CULPRIT_STORE_PACK_H
+#define CULPRIT_STORE_PACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+
+/* zstd with a one-byte header that says whether it is compressed and the unpacked size. */
+int pack_compress(const void *p, size_t n, struct buf *out);
+int pack_expand(const void *p, size_t n, struct buf *out); /* -EBADMSG */
+
+/* A PC profile: (offset, count) sorted by offset, no offset twice, no count 0. */
+struct pc_count {
+	uint64_t offset, count;
+};
+void pack_pcs(const struct pc_count *list, size_t n, struct buf *out);
+
+struct pc_reader {
+	const uint8_t *at, *end;
+	uint64_t left, offset;
+};
+int pc_reader_init(struct pc_reader *r, const void *p, size_t n); /* -EBADMSG */
+/* 1 and the next pair, 0 at the end, -EBADMSG. */
+int pc_reader_next(struct pc_reader *r, struct pc_count *out);
+
+#endif
