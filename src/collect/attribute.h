@@ -1,0 +1,58 @@
+/*
+ * From counted samples to profiles: finds process, mapping, image and offset of each sample, sums
+ * them up by (event, image, process name[, pid], offset), and writes what has come together to the
+ * store.
+ */
+#ifndef CULPRIT_COLLECT_ATTRIBUTE_H
+#define CULPRIT_COLLECT_ATTRIBUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct attribution;
+struct err;
+struct record;
+struct sample;
+struct store;
+struct store_account;
+
+struct attribution_options {
+	size_t nevents;
+	bool per_process; /* profiles by pid too, not only by name */
+	bool kernel;      /* read kernel symbols */
+};
+
+int attribution_create(const struct attribution_options *o, struct attribution **out,
+		       struct err *e);
+void attribution_destroy(struct attribution *a);
+
+/* What runs already: all processes, or those given. */
+void attribution_scan(struct attribution *a, const pid_t *pids, size_t n);
+
+void attribution_record(struct attribution *a, const struct record *r);
+void attribution_sample(struct attribution *a, const struct sample *s);
+
+/* After each drain: `time` is CLOCK_MONOTONIC ns before which everything has been delivered. */
+void attribution_drained(struct attribution *a, uint64_t time);
+
+/* Whether kernel symbols are hidden (kptr_restrict). */
+bool attribution_kernel_hidden(const struct attribution *a);
+
+/*
+ * Writes profiles, totals, new procedures and their code of [t0, t1) (microseconds) inside the
+ * caller's transaction. `events` holds the store's id of each event. After 0 the caller commits and
+ * calls attribution_flushed, which forgets what was written; after a failure nothing is forgotten.
+ */
+int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, const int64_t *events,
+		      int64_t t0, int64_t t1, struct err *e);
+void attribution_flushed(struct attribution *a);
+
+/* Samples placed since the last flush. */
+void attribution_counts(const struct attribution *a, size_t event, uint64_t *attributed,
+			uint64_t *unknown);
+
+size_t attribution_memory(const struct attribution *a);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * Sampling: opens events on what is to be sampled, counts samples in the kernel (BPF driver) or
+ * reads them from perf's ring buffers where BPF is not allowed, and hands over side-band records
+ * and counted samples.
+ *
+ * Order: sampler_service and sampler_drain deliver side-band records in time order over all CPUs;
+ * sampler_drain delivers all records up to the drain first and then every sample counted before
+ * it, so that the receiver knows every mapping a sample can refer to.
+ */
+#ifndef CULPRIT_COLLECT_SAMPLER_H
+#define CULPRIT_COLLECT_SAMPLER_H
+
+#include "collect/event.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct err;
+struct record;
+struct sampler;
+
+enum sampler_how {
+	SAMPLER_BEST, /* BPF where it is allowed, else rings */
+	SAMPLER_BPF,  /* BPF or an error that says what is missing */
+	SAMPLER_RING,
+};
+
+struct sampler_target {
+	bool all; /* every process on the machine */
+	const pid_t *pids; /* processes: all their threads now and later */
+	size_t npids;
+	const pid_t *tids; /* single threads */
+	size_t ntids;
+	const char *cgroup; /* path below the cgroup mount, or absolute */
+	const int *cpus;    /* only these CPUs; all when ncpus is 0 */
+	size_t ncpus;
+	bool inherit;        /* children too */
+	bool enable_on_exec; /* a command that waits to be started: begins at its exec */
+};
+
+struct sampler_options {
+	struct sampler_target target;
+	const struct event *events;
+	size_t nevents;
+	double rate;     /* samples a second on each CPU; 0 when period is given */
+	uint64_t period; /* events between samples */
+	enum sampler_how how;
+};
+
+int sampler_create(const struct sampler_options *o, struct sampler **out, struct err *e);
+void sampler_destroy(struct sampler *s);
+int sampler_enable(struct sampler *s, struct err *e); /* not needed with enable_on_exec */
+void sampler_disable(struct sampler *s);
+
+bool sampler_uses_bpf(const struct sampler *s);
+const char *sampler_why_not_bpf(const struct sampler *s); /* "" when it does */
+bool sampler_excludes_kernel(const struct sampler *s); /* perf_event_paranoid left only user mode */
+
+/* An epoll descriptor that becomes readable when sampler_service has something urgent to do. */
+int sampler_fd(const struct sampler *s);
+
+/* A sample, counted. */
+struct sample {
+	uint64_t pc, time; /* time: first sight, CLOCK_MONOTONIC ns */
+	int32_t pid, tid;
+	uint32_t generation; /* differs when the process was replaced by exec or by pid reuse */
+	uint32_t cpu, cgroup;
+	uint32_t count;
+	uint8_t event; /* index into options.events */
+	bool kernel;
+};
+
+struct sampler_sink {
+	void (*record)(void *arg, const struct record *r); /* MMAP, COMM, FORK, EXIT, CGROUP */
+	void (*sample)(void *arg, const struct sample *s);
+	void *arg;
+};
+
+/* Reads rings before they fill, redraws the periods; delivers side-band records. */
+void sampler_service(struct sampler *s, const struct sampler_sink *sink);
+/* Swaps the tables and delivers everything. */
+void sampler_drain(struct sampler *s, const struct sampler_sink *sink);
+
+/* Since the last call, per event. */
+struct sampler_account {
+	uint64_t samples;   /* delivered (the sum of counts) */
+	uint64_t lost;      /* counted but not delivered: full ring, LOST records */
+	uint64_t throttled; /* not taken while the kernel throttled the event */
+	double expected;    /* the event's own count / period */
+	double period;      /* mean */
+	double scale;       /* time enabled / time running */
+};
+void sampler_account(struct sampler *s, size_t event, struct sampler_account *out);
+
+/* Running totals of the driver, for daemon status and the benchmarks. */
+struct sampler_statistics {
+	uint64_t samples, hits, evictions, dropped;
+	uint64_t bpf_run_ns, bpf_runs; /* 0 unless kernel.bpf_stats_enabled */
+	size_t map_bytes;              /* BPF maps and ring buffers */
+};
+void sampler_statistics(const struct sampler *s, struct sampler_statistics *out);
+
+#endif
