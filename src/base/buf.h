@@ -22,6 +22,6 @@ void buf_uleb(struct buf *b, uint64_t v);
 void buf_sleb(struct buf *b, int64_t v);
 void buf_str(struct buf *b, const char *s); /* with its NUL */
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-const char *buf_cstr(struct buf *b); /* the bytes as a NUL-terminated string; NUL not counted in n */
+const char *buf_cstr(struct buf *b); /* as a NUL-terminated string; the NUL is not counted in n */
 
 #endif

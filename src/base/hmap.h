@@ -6,8 +6,8 @@
  *     hmap_init(&m, sizeof(struct count), offsetof(struct count, n));
  *     struct count *c = hmap_put(&m, &key, &fresh);
  *
- * Keys are compared as bytes: pads must be zero. A record pointer is good until the next put.
- * A fresh record is the key followed by zeros.
+ * Keys are compared as bytes: pads must be zero. A record pointer is good until the next put or
+ * delete. A fresh record is the key followed by zeros.
  */
 #ifndef CULPRIT_BASE_HMAP_H
 #define CULPRIT_BASE_HMAP_H
@@ -27,11 +27,14 @@ void hmap_init(struct hmap *m, size_t record_size, size_t key_size);
 void hmap_deinit(struct hmap *m);
 void hmap_clear(struct hmap *m); /* empties it; keeps the space unless it is far too large */
 
-void *hmap_get(const struct hmap *m, const void *key);             /* NULL when absent */
-void *hmap_put(struct hmap *m, const void *key, bool *fresh);      /* fresh may be NULL */
+void *hmap_get(const struct hmap *m, const void *key);        /* NULL when absent */
+void *hmap_put(struct hmap *m, const void *key, bool *fresh); /* fresh may be NULL */
 bool hmap_delete(struct hmap *m, const void *key);
 
-/* Iteration in no particular order: for (void *r = NULL; (r = hmap_next(m, r)); ) */
+/*
+ * Iteration in no particular order: for (void *r = NULL; (r = hmap_next(m, r)); )
+ * Put and delete move records, so neither may happen between two calls: collect the keys first.
+ */
 void *hmap_next(const struct hmap *m, const void *after);
 
 uint64_t hash_bytes(const void *p, size_t n);

@@ -3,6 +3,7 @@
  *
  *     json_open(j, '{'); json_key(j, "rows"); json_open(j, '['); ... json_close(j); json_close(j);
  *
+ * What stands in an array is printed one element a line, everything else one member a line.
  * Strings are escaped; bytes that are not UTF-8 become U+FFFD. Doubles print shortest-round-trip
  * and never NaN or Infinity (null instead).
  */
@@ -15,8 +16,8 @@
 
 struct json {
 	FILE *out;
-	int depth;
-	char kind[32]; /* what is open at each depth: '{' or '[' */
+	int depth, rows; /* rows: the depth from which all stands on one line, 0 for none yet */
+	char kind[32];   /* what is open at each depth: '{' or '[' */
 	bool first[32], after_key;
 };
 

@@ -9,6 +9,7 @@
 #ifndef CULPRIT_BASE_MEM_H
 #define CULPRIT_BASE_MEM_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 void *xmalloc(size_t size);
@@ -18,19 +19,20 @@ char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 void *xmemdup(const void *p, size_t n);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *xvasprintf(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 
 /* `_cleanup_(thing_destroyp) struct thing *t = NULL;` */
-#define _cleanup_(f)   __attribute__((cleanup(f)))
-#define _cleanup_free_ _cleanup_(freep)
+#define _cleanup_(f)    __attribute__((cleanup(f)))
+#define _cleanup_free_  _cleanup_(freep)
 #define _cleanup_close_ _cleanup_(closep)
-void freep(void *p);     /* frees *(void **)p */
-void closep(int *fd);    /* closes *fd when >= 0 */
+void freep(void *p);  /* frees *(void **)p */
+void closep(int *fd); /* closes *fd when >= 0 */
 
 /* Defines typep(type **), for _cleanup_. */
-#define DEFINE_CLEANUP(type, destroy)                  \
-	static inline void destroy##p(type **p)        \
-	{                                              \
-		destroy(*p);                           \
+#define DEFINE_CLEANUP(type, destroy)           \
+	static inline void destroy##p(type **p) \
+	{                                       \
+		destroy(*p);                    \
 	}
 
 /* Chunks of memory freed all at once; alignment 16. */

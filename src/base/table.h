@@ -13,7 +13,7 @@ struct table;
 struct table *table_create(const char *columns);
 void table_destroy(struct table *t);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void table_row(struct table *t); /* ends the row; missing cells are empty */
+void table_row(struct table *t);    /* ends the row; missing cells are empty */
 void table_header(struct table *t); /* the rows so far are the heading */
 void table_print(const struct table *t, FILE *out, int width); /* width 0: no limit */
 
