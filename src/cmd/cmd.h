@@ -1,0 +1,120 @@
+/*
+ * What the verbs of the program share: how they end, how they parse, and the options that every
+ * report has.
+ *
+ * A verb is `int cmd_VERB(int argc, char **argv)` in VERB.c, with argv[0] the verb; it returns the
+ * exit code (base/err.h). Only this room prints. Verbs with their texts stand in verbs.h.
+ */
+#ifndef CULPRIT_CMD_CMD_H
+#define CULPRIT_CMD_CMD_H
+
+#include "base/vec.h"
+#include "cmd/verbs.h"
+#include "store/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct err;
+
+#define CULPRIT_LOCAL_DB  "culprit.db"
+#define CULPRIT_SYSTEM_DB "/var/lib/culprit/culprit.db"
+#define CULPRIT_RUN_DIR   "/run/culprit"
+
+#define CMD_DECLARE(verb, ...) int cmd_##verb(int argc, char **argv);
+CMD_VERBS(CMD_DECLARE)
+#undef CMD_DECLARE
+
+/* ---- how a verb ends (end.c) ---- */
+
+/* Prints "culprit: TEXT" on standard error; the exit code that fits. */
+int cmd_fail(const struct err *e);
+
+/* Prints one line that names what is wrong and `culprit help VERB`; EXIT_USAGE. */
+int cmd_usage(const char *verb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* For getopt_long's '?' and ':' (opterr 0, option string starting with ':'); EXIT_USAGE. */
+int cmd_bad_option(const char *verb, int c, char **argv);
+
+/* One line on standard error that is no error. */
+void cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints the verb's usage on standard output; EXIT_DONE. */
+int cmd_help_text(const char *verb);
+
+/* ---- values of options (parse.c): the whole argument must be understood ---- */
+
+int parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+int parse_real(const char *text, double min, double max, double *out);
+int parse_share(const char *text, double *out);  /* "0.005" or "0.5%" */
+int parse_size(const char *text, uint64_t *out); /* bytes; K, M, G, T behind it */
+
+/*
+ * A point in time in microseconds since the epoch: seconds since the epoch, "2024-05-01",
+ * "2024-05-01 13:00[:05]" (T for the blank too), "13:00[:05]" of today, or "-90s", "-10m", "-2h",
+ * "-3d" before now.
+ */
+int parse_time(const char *text, int64_t now, int64_t *out);
+int parse_time_range(const char *text, int64_t now, int64_t *t0, int64_t *t1); /* FROM,TO */
+
+typedef VEC(int64_t) epoch_list;
+/* "3", "2,5", "2-4", "last" (which adds EPOCH_LAST). */
+#define EPOCH_LAST (-1)
+int parse_epochs(const char *text, epoch_list *out);
+
+/* ---- the options of every report (report.c) ---- */
+
+typedef VEC(const char *) name_list;
+
+struct report {
+	const char *input; /* NULL: culprit.db here, else the daemon's */
+	bool json, no_pager;
+	epoch_list epochs;
+	name_list events; /* -e, in order */
+	char *event_text; /* what `events` points into */
+	const char *procedure;
+	struct store_filter filter;
+};
+
+enum report_option {
+	REPORT_JSON = 1000,
+	REPORT_EPOCH,
+	REPORT_TIME,
+	REPORT_COMM,
+	REPORT_IMAGE,
+	REPORT_PROC,
+	REPORT_PID,
+	REPORT_NO_PAGER,
+	REPORT_LAST,
+};
+
+#define REPORT_SHORT "i:e:p:h"
+#define REPORT_LONG                                                                       \
+	{"input", required_argument, NULL, 'i'}, {"event", required_argument, NULL, 'e'}, \
+		{"json", no_argument, NULL, REPORT_JSON},                                 \
+		{"epoch", required_argument, NULL, REPORT_EPOCH},                         \
+		{"time", required_argument, NULL, REPORT_TIME},                           \
+		{"comm", required_argument, NULL, REPORT_COMM},                           \
+		{"image", required_argument, NULL, REPORT_IMAGE},                         \
+		{"proc", required_argument, NULL, REPORT_PROC},                           \
+		{"pid", required_argument, NULL, 'p'},                                    \
+		{"no-pager", no_argument, NULL, REPORT_NO_PAGER},                         \
+	{                                                                                 \
+		"help", no_argument, NULL, 'h'                                            \
+	}
+
+/* Takes one option of getopt_long: 0 taken, 1 not a common one, -EINVAL with e filled. */
+int report_option(struct report *r, int c, const char *arg, struct err *e);
+
+/* Opens the database for reading and finishes the filter, which points into r. */
+int report_open(struct report *r, struct store **out, struct err *e);
+void report_deinit(struct report *r);
+
+/* The database that is read without -i: culprit.db here, or else the daemon's. */
+const char *report_default_input(void);
+
+/* Starts the pager unless told otherwise. */
+void report_pager(const struct report *r);
+
+#endif
