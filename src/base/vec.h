@@ -24,7 +24,7 @@ void vec_grow(void **p, size_t *space, size_t need, size_t size);
 /* A pointer to a new, uninitialised last element. */
 #define vec_add(v) (vec_reserve(v, (v)->n + 1), &(v)->p[(v)->n++])
 
-#define vec_each(it, v) for (__typeof__((v)->p) it = (v)->p; it && it < (v)->p + (v)->n; it++)
+#define vec_each(it, v) for (__typeof__(&*(v)->p) it = (v)->p; it && it < (v)->p + (v)->n; it++)
 
 #define vec_sort(v, compare) ((v)->n ? qsort((v)->p, (v)->n, sizeof *(v)->p, compare) : (void)0)
 

@@ -1,0 +1,500 @@
+/* culprit daemon: the same collection as record, always on. */
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/table.h"
+#include "cmd/cmd.h"
+#include "cmd/target.h"
+#include "collect/control.h"
+#include "collect/privilege.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <libgen.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct daemon {
+	struct target target;
+	bool foreground, json, help;
+	const char *label;
+	struct collector *collector;
+	int control, signals;
+	int ready; /* the starter waits here for "" or the reason of a failure */
+};
+
+enum { DAEMON_DRAIN = 0x300, DAEMON_FLUSH, DAEMON_KEEP, DAEMON_SIZE, DAEMON_JSON };
+
+static const struct option long_options[] = {
+	TARGET_LONG,
+	{"foreground", no_argument, NULL, 'f'},
+	{"drain", required_argument, NULL, DAEMON_DRAIN},
+	{"flush", required_argument, NULL, DAEMON_FLUSH},
+	{"keep-days", required_argument, NULL, DAEMON_KEEP},
+	{"keep-size", required_argument, NULL, DAEMON_SIZE},
+	{"json", no_argument, NULL, DAEMON_JSON},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static int own_option(struct daemon *d, int option, char **argv)
+{
+	struct collector_options *o = &d->target.options;
+
+	switch (option) {
+	case 'f':
+		d->foreground = true;
+		return 0;
+	case DAEMON_DRAIN:
+		if (parse_real(optarg, 0.1, 3600, &o->drain_s) < 0)
+			return cmd_usage("daemon", "--drain: '%s' is no time in seconds", optarg);
+		return 0;
+	case DAEMON_FLUSH:
+		if (parse_real(optarg, 0.1, 86400, &o->flush_s) < 0)
+			return cmd_usage("daemon", "--flush: '%s' is no time in seconds", optarg);
+		return 0;
+	case DAEMON_KEEP:
+		if (parse_real(optarg, 0, 36500, &o->keep_days) < 0)
+			return cmd_usage(
+				"daemon", "--keep-days: '%s' is no number of days", optarg);
+		return 0;
+	case DAEMON_SIZE:
+		if (parse_size(optarg, &o->keep_bytes) < 0)
+			return cmd_usage(
+				"daemon", "--keep-size: '%s' is no size (512M, 2G)", optarg);
+		return 0;
+	case DAEMON_JSON:
+		d->json = true;
+		return 0;
+	case 'h':
+		d->help = true;
+		return 0;
+	}
+	return cmd_bad_option("daemon", option, argv);
+}
+
+static int parse(struct daemon *d, int argc, char **argv)
+{
+	struct target *t = &d->target;
+	int option;
+
+	t->verb = "daemon";
+	t->database = CULPRIT_SYSTEM_DB;
+	t->options = (struct collector_options){
+		.drain_s = 5, .flush_s = 60, .keep_days = 30, .keep_bytes = 1ull << 30};
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":" TARGET_SHORT "fh", long_options, NULL)) !=
+		-1) {
+		int status = target_option(t, option, optarg);
+
+		if (status < 0)
+			status = own_option(d, option, argv);
+		if (status > 0)
+			return status;
+	}
+	if (t->pids.n || t->tids.n)
+		return cmd_usage(
+			"daemon", "the daemon samples the machine: for -p and -t use record");
+	return 0;
+}
+
+/* ---- answering ---- */
+
+static void put_status(struct daemon *d, struct buf *b)
+{
+	struct collector_status s;
+
+	collector_status(d->collector, &s);
+	buf_printf(b, "pid %d\nsince %.6f\nrate %.17g\nbudget %.17g\ncost %.17g\nshare %.17g\n",
+		getpid(), s.since / 1e6, s.rate, s.budget, s.cost, s.share);
+	buf_printf(b, "samples %llu\nunknown %llu\nlost %llu\nthrottled %llu\nmissed %llu\n",
+		(unsigned long long)s.total.samples, (unsigned long long)s.total.unknown,
+		(unsigned long long)s.total.lost, (unsigned long long)s.total.throttled,
+		(unsigned long long)s.total.missed);
+	buf_printf(b, "rss %zu\nmaps %zu\nbpf %d\n", s.rss, s.maps, s.bpf);
+	buf_printf(b, "hits %llu\nevictions %llu\ndropped %llu\nbpf_runs %llu\nbpf_run_ns %llu\n",
+		(unsigned long long)s.driver.hits, (unsigned long long)s.driver.evictions,
+		(unsigned long long)s.driver.dropped, (unsigned long long)s.driver.bpf_runs,
+		(unsigned long long)s.driver.bpf_run_ns);
+	buf_printf(b, "flushes %llu\nfailed_flushes %llu\nfailure %s\n",
+		(unsigned long long)s.flushes, (unsigned long long)s.failed_flushes,
+		s.last_failure);
+}
+
+/* Serves one request; true when it is the last. */
+static bool serve(struct daemon *d)
+{
+	char request[256];
+	int client = control_accept(d->control, request, sizeof request), code = 0;
+	struct err e = {0};
+	struct buf answer = {0};
+	bool stop = false;
+
+	if (client < 0)
+		return false;
+	buf_printf(&answer, "ok\n");
+	if (strcmp(request, "status") == 0)
+		put_status(d, &answer);
+	else if (strcmp(request, "flush") == 0)
+		code = collector_flush(d->collector, &e);
+	else if (strncmp(request, "epoch", 5) == 0)
+		code = collector_epoch(d->collector, request[5] == ' ' ? request + 6 : NULL, &e);
+	else if (strcmp(request, "stop") == 0)
+		stop = true, code = collector_finish(d->collector, &e);
+	else
+		code = err_set(&e, -EINVAL, "the daemon does not know '%s'", request);
+	if (code < 0) {
+		answer.n = 0;
+		buf_printf(&answer, "error %d %s\n", code, e.text);
+	}
+	send(client, answer.p, answer.n, MSG_NOSIGNAL);
+	close(client);
+	buf_deinit(&answer);
+	return stop;
+}
+
+/* ---- running ---- */
+
+/* The default database's folder is made on first use; a group "culprit" may read it. */
+static int make_folder(const char *database, struct err *e)
+{
+	_cleanup_free_ char *copy = xstrdup(database);
+	const char *folder = dirname(copy);
+	struct group *g;
+
+	if (mkdir(folder, 0700) < 0) {
+		if (errno == EEXIST)
+			return 0;
+		return err_errno(e, -errno, "cannot make the folder %s", folder);
+	}
+	g = getgrnam("culprit");
+	if (g && chown(folder, -1, g->gr_gid) == 0)
+		chmod(folder, 0750);
+	return 0;
+}
+
+static int set_up(struct daemon *d, struct err *e)
+{
+	struct target *t = &d->target;
+	sigset_t set;
+	int code;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (d->signals < 0)
+		return err_errno(e, -errno, "cannot wait for signals");
+	code = make_folder(t->database, e);
+	if (code == 0)
+		code = control_listen(t->database, &d->control, e);
+	if (code == 0)
+		code = collector_create(&t->options, &d->collector, e);
+	if (code == 0)
+		code = collector_start(d->collector, e);
+	if (code == 0)
+		code = privilege_drop(e);
+	return code;
+}
+
+/* SIGHUP asks for a flush, as an administrator expects of a daemon; the others end it. */
+static bool signalled(struct daemon *d)
+{
+	struct signalfd_siginfo info;
+	bool stop = false;
+
+	while (read(d->signals, &info, sizeof info) == sizeof info) {
+		if (info.ssi_signo == SIGHUP)
+			collector_flush(d->collector, NULL);
+		else
+			stop = true;
+	}
+	return stop;
+}
+
+static int loop(struct daemon *d, struct err *e)
+{
+	struct pollfd fds[] = {{.fd = collector_fd(d->collector), .events = POLLIN},
+		{.fd = d->signals, .events = POLLIN}, {.fd = d->control, .events = POLLIN}};
+
+	for (;;) {
+		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+			return err_errno(e, -errno, "cannot wait for samples");
+		if (fds[0].revents)
+			collector_turn(d->collector);
+		if (fds[1].revents && signalled(d))
+			return collector_finish(d->collector, e);
+		if (fds[2].revents && serve(d))
+			return 0;
+	}
+}
+
+/* Tells the starter how it went: nothing, or an exit code and the reason. */
+static void report_ready(struct daemon *d, const struct err *e)
+{
+	if (d->ready < 0)
+		return;
+	if (e->code && write(d->ready, e, sizeof *e) < 0)
+		_exit(EXIT_MACHINE);
+	close(d->ready);
+	d->ready = -1;
+}
+
+/*
+ * Leaves the starter's session. The grandchild returns 0; the starter learns how set-up went and
+ * returns -1 with *status filled.
+ */
+static int detach(struct daemon *d, int *status)
+{
+	int p[2], null;
+	struct err e = {0};
+
+	if (pipe2(p, O_CLOEXEC) < 0) {
+		err_errno(&e, -errno, "cannot start the daemon");
+		*status = cmd_fail(&e);
+		return -1;
+	}
+	if (fork() > 0) {
+		close(p[1]);
+		*status = read(p[0], &e, sizeof e) == sizeof e ? cmd_fail(&e) : EXIT_DONE;
+		return -1;
+	}
+	setsid();
+	if (fork() > 0)
+		_exit(0);
+	close(p[0]);
+	d->ready = p[1];
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	dup2(null, 0);
+	dup2(null, 1);
+	dup2(null, 2);
+	return chdir("/");
+}
+
+static void make_absolute(struct daemon *d)
+{
+	if (d->target.database[0] != '/')
+		d->target.database = xasprintf("%s/%s", get_current_dir_name(), d->target.database);
+	d->target.options.database = d->target.database;
+}
+
+static int start(struct daemon *d)
+{
+	struct target *t = &d->target;
+	struct err e = {0};
+	int status, code;
+
+	if (control_ask(t->database, "status", &(struct buf){0}, NULL) == 0) {
+		err_set(&e, -EADDRINUSE,
+			"a daemon for %s runs already; 'culprit daemon stop' ends it", t->database);
+		return cmd_fail(&e);
+	}
+	t->all = !t->cgroup;
+	status = target_finish(t);
+	if (status)
+		return status;
+	t->options.label = d->label;
+	make_absolute(d);
+	if (!d->foreground && detach(d, &status) < 0)
+		return status;
+	code = set_up(d, &e);
+	report_ready(d, &e);
+	if (code == 0)
+		code = loop(d, &e);
+	collector_destroy(d->collector);
+	control_close(t->database, d->control);
+	return code < 0 ? cmd_fail(&e) : EXIT_DONE;
+}
+
+/* ---- asking ---- */
+
+/* What status shows: key, how it is printed for people, and a label. */
+static const struct field {
+	const char *key, *label;
+	enum { INTEGER, SHARE, RATE, MICROSECONDS, BYTES, TIME, FLAG, TEXT } kind;
+} fields[] = {
+	{"pid", "process", INTEGER},
+	{"since", "since", TIME},
+	{"rate", "samples a second and CPU", RATE},
+	{"budget", "budget", SHARE},
+	{"cost", "cost of a sample", MICROSECONDS},
+	{"share", "share of the machine used", SHARE},
+	{"samples", "samples", INTEGER},
+	{"unknown", "unknown", INTEGER},
+	{"lost", "lost", INTEGER},
+	{"throttled", "throttled", INTEGER},
+	{"missed", "missed", INTEGER},
+	{"rss", "memory", BYTES},
+	{"maps", "kernel memory", BYTES},
+	{"bpf", "BPF", FLAG},
+	{"hits", "table hits", INTEGER},
+	{"evictions", "table evictions", INTEGER},
+	{"dropped", "dropped", INTEGER},
+	{"bpf_runs", "BPF runs timed", INTEGER},
+	{"bpf_run_ns", "BPF run time, ns", INTEGER},
+	{"flushes", "flushes", INTEGER},
+	{"failed_flushes", "failed flushes", INTEGER},
+	{"failure", "last failure", TEXT},
+};
+
+static void json_field(struct json *j, const struct field *f, const char *value)
+{
+	switch (f->kind) {
+	case INTEGER:
+	case BYTES:
+		json_kuint(j, f->key, strtoull(value, NULL, 10));
+		break;
+	case FLAG:
+		json_kbool(j, f->key, *value == '1');
+		break;
+	case TEXT:
+		json_kstr(j, f->key, *value ? value : NULL);
+		break;
+	default:
+		json_kdouble(j, f->key, strtod(value, NULL));
+	}
+}
+
+static void text_field(struct table *t, const struct field *f, const char *value)
+{
+	double v = strtod(value, NULL);
+	time_t seconds = v;
+	char when[64];
+
+	table_cell(t, "%s", f->label);
+	switch (f->kind) {
+	case SHARE:
+		table_cell(t, "%.3g%%", v * 100);
+		break;
+	case RATE:
+		table_cell(t, "%.0f", v);
+		break;
+	case MICROSECONDS:
+		table_cell(t, "%.2f us", v * 1e6);
+		break;
+	case BYTES:
+		table_cell(t, "%.1f MB", v / 1e6);
+		break;
+	case TIME:
+		strftime(when, sizeof when, "%F %T", localtime(&seconds));
+		table_cell(t, "%s", when);
+		break;
+	case FLAG:
+		table_cell(t, "%s", *value == '1' ? "yes" : "no");
+		break;
+	default:
+		table_cell(t, "%s", *value ? value : "-");
+	}
+	table_row(t);
+}
+
+/* The value of a key in "key value" lines, "" when it is absent; the answer is cut into lines. */
+static const char *find_value(const char *lines, size_t n, const char *key)
+{
+	size_t length = strlen(key);
+
+	for (const char *l = lines; l < lines + n; l += strlen(l) + 1)
+		if (strncmp(l, key, length) == 0 && l[length] == ' ')
+			return l + length + 1;
+	return "";
+}
+
+static int show_status(struct daemon *d)
+{
+	struct buf answer = {0};
+	struct err e = {0};
+	int code = control_ask(d->target.database, "status", &answer, &e);
+	struct json j;
+	struct table *t = table_create("<<");
+
+	if (code < 0 && code != -ENOTCONN) {
+		table_destroy(t);
+		return cmd_fail(&e);
+	}
+	buf_u8(&answer, 0);
+	for (size_t i = 0; i < answer.n; i++)
+		if (answer.p[i] == '\n')
+			answer.p[i] = 0;
+	json_init(&j, stdout);
+	if (d->json) {
+		json_open(&j, '{');
+		json_kbool(&j, "running", code == 0);
+	} else if (code < 0) {
+		printf("%s\n", e.text);
+	}
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+		const char *value = find_value((char *)answer.p, answer.n, fields[i].key);
+
+		if (d->json)
+			json_field(&j, &fields[i], value);
+		else if (code == 0)
+			text_field(t, &fields[i], value);
+	}
+	if (d->json)
+		json_close(&j);
+	else
+		table_print(t, stdout, 0);
+	table_destroy(t);
+	buf_deinit(&answer);
+	return code == 0 ? EXIT_DONE : EXIT_NO;
+}
+
+static int ask(struct daemon *d, const char *request)
+{
+	struct buf answer = {0};
+	struct err e = {0};
+	int code = control_ask(d->target.database, request, &answer, &e);
+
+	buf_deinit(&answer);
+	return code < 0 ? cmd_fail(&e) : EXIT_DONE;
+}
+
+static int ask_epoch(struct daemon *d)
+{
+	_cleanup_free_ char *request =
+		d->label ? xasprintf("epoch %s", d->label) : xstrdup("epoch");
+
+	return ask(d, request);
+}
+
+int cmd_daemon(int argc, char **argv)
+{
+	struct daemon d = {.control = -1, .signals = -1, .ready = -1};
+	int status = parse(&d, argc, argv);
+	const char *what = optind < argc ? argv[optind] : NULL;
+
+	if (d.help)
+		return cmd_help_text("daemon");
+	if (status)
+		return status;
+	if (what && optind + 1 < argc)
+		d.label = argv[optind + 1];
+	if (!what)
+		status = cmd_usage("daemon", "say what: start, stop, status, flush or epoch");
+	else if (strcmp(what, "start") == 0)
+		status = start(&d);
+	else if (strcmp(what, "status") == 0)
+		status = show_status(&d);
+	else if (strcmp(what, "stop") == 0 || strcmp(what, "flush") == 0)
+		status = ask(&d, what);
+	else if (strcmp(what, "epoch") == 0)
+		status = ask_epoch(&d);
+	else
+		status = cmd_usage(
+			"daemon", "'%s' is none of start, stop, status, flush, epoch", what);
+	target_deinit(&d.target);
+	return status;
+}

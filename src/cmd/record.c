@@ -1,0 +1,351 @@
+/* culprit record: sample a command, processes or the machine into a database. */
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "cmd/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct recording {
+	struct target target;
+	double delay_s;
+	bool quiet, help;
+	char **command;
+	pid_t child;
+	int child_status;
+	bool child_ended;
+	int go;     /* closing it lets the child exec */
+	int failed; /* carries the errno of an exec that failed */
+	int signals;
+};
+
+static const struct option long_options[] = {
+	TARGET_LONG,
+	{"delay", required_argument, NULL, 'D'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static int parse(struct recording *r, int argc, char **argv)
+{
+	struct target *t = &r->target;
+	int option, status;
+
+	t->verb = "record";
+	t->database = CULPRIT_LOCAL_DB;
+	opterr = 0;
+	/* "+": what follows the first word that is no option belongs to the command. */
+	while ((option = getopt_long(argc, argv, "+:" TARGET_SHORT "D:qh", long_options, NULL)) !=
+		-1) {
+		double ms;
+
+		status = target_option(t, option, optarg);
+		if (status > 0)
+			return status;
+		if (status == 0)
+			continue;
+		switch (option) {
+		case 'D':
+			if (parse_real(optarg, 0, 1e9, &ms) < 0)
+				return cmd_usage("record", "-D: '%s' is no time in ms", optarg);
+			r->delay_s = ms / 1000;
+			break;
+		case 'q':
+			r->quiet = true;
+			break;
+		case 'h':
+			r->help = true;
+			return 0;
+		default:
+			return cmd_bad_option("record", option, argv);
+		}
+	}
+	r->command = optind < argc ? argv + optind : NULL;
+	if (!r->command && !t->all && !t->pids.n && !t->tids.n && !t->cgroup)
+		return cmd_usage("record", "nothing to sample: give a command, -p, -t, -G or -a");
+	if (t->all && (t->pids.n || t->tids.n))
+		return cmd_usage("record", "-a samples everything: leave out -p and -t");
+	return 0;
+}
+
+/* Starts the command up to the moment before its exec. */
+static int prepare_command(struct recording *r, struct err *e)
+{
+	int go[2], failed[2];
+
+	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(failed, O_CLOEXEC) < 0)
+		return err_errno(e, -errno, "cannot start '%s'", r->command[0]);
+	r->child = fork();
+	if (r->child < 0)
+		return err_errno(e, -errno, "cannot start '%s'", r->command[0]);
+	if (r->child == 0) {
+		sigset_t none;
+		char byte;
+
+		close(go[1]);
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(127); /* the recorder gave up */
+		execvp(r->command[0], r->command);
+		if (write(failed[1], &errno, sizeof errno) < 0)
+			_exit(126);
+		_exit(127);
+	}
+	close(go[0]);
+	close(failed[1]);
+	r->go = go[1];
+	r->failed = failed[0];
+	return 0;
+}
+
+/* Lets the command run; when it cannot be executed, says why. */
+static int release_command(struct recording *r, struct err *e)
+{
+	int code = 0;
+
+	if (write(r->go, "", 1) != 1)
+		return err_errno(e, -errno, "cannot start '%s'", r->command[0]);
+	if (read(r->failed, &code, sizeof code) != sizeof code)
+		return 0;
+	waitpid(r->child, NULL, 0);
+	r->child_ended = true;
+	if (code == ENOENT)
+		return err_set(e, -ENOENT, "%s: no such command", r->command[0]);
+	return err_errno(e, -code, "cannot run '%s'", r->command[0]);
+}
+
+static int catch_signals(struct recording *r, struct err *e)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return r->signals < 0 ? err_errno(e, -errno, "cannot wait for signals") : 0;
+}
+
+/* Whether any process or thread that was asked for by number still runs. */
+static bool targets_alive(const struct target *t)
+{
+	if (!t->pids.n && !t->tids.n)
+		return true;
+	vec_each (pid, &t->pids)
+		if (kill(*pid, 0) == 0 || errno == EPERM)
+			return true;
+	vec_each (tid, &t->tids)
+		if (syscall(SYS_tkill, *tid, 0) == 0 || errno == EPERM)
+			return true;
+	return false;
+}
+
+/* Reads pending signals; true when it is time to stop. */
+static bool told_to_stop(struct recording *r)
+{
+	struct signalfd_siginfo info;
+	bool stop = false;
+
+	while (read(r->signals, &info, sizeof info) == sizeof info) {
+		if (info.ssi_signo != SIGCHLD) {
+			stop = true;
+			if (r->child > 0 && !r->child_ended && info.ssi_signo != SIGINT)
+				kill(r->child, info.ssi_signo);
+		}
+	}
+	if (r->child > 0 && !r->child_ended &&
+		waitpid(r->child, &r->child_status, WNOHANG) == r->child) {
+		r->child_ended = true;
+		stop = true;
+	}
+	return stop;
+}
+
+static int run(struct recording *r, struct collector *c, struct err *e)
+{
+	struct pollfd fds[] = {
+		{.fd = collector_fd(c), .events = POLLIN}, {.fd = r->signals, .events = POLLIN}};
+	uint64_t delay_until = io_clock_ns(CLOCK_MONOTONIC) + r->delay_s * 1e9;
+
+	for (;;) {
+		bool waiting = r->delay_s > 0;
+		int timeout = -1;
+
+		if (waiting) {
+			int64_t left = delay_until - io_clock_ns(CLOCK_MONOTONIC);
+
+			if (left <= 0) {
+				int code = collector_enable(c, e);
+
+				if (code < 0)
+					return code;
+				r->delay_s = 0;
+			} else {
+				timeout = left / 1000000 + 1;
+			}
+		}
+		if (poll(fds, 2, timeout) < 0 && errno != EINTR)
+			return err_errno(e, -errno, "cannot wait for samples");
+		if (told_to_stop(r))
+			return 0;
+		if (fds[0].revents)
+			collector_turn(c);
+		if (!r->child && !targets_alive(&r->target))
+			return 0;
+	}
+}
+
+/* One line: what came together, at which rate and cost, and how much of it is certain. */
+static void say_accounting(const struct recording *r, struct collector *c)
+{
+	const struct collector_event *events;
+	size_t n = collector_events(c, &events);
+	struct collector_status s;
+	struct stat st = {0};
+
+	collector_status(c, &s);
+	stat(r->target.database, &st);
+	for (size_t i = 0; i < n; i++) {
+		const struct collector_event *ev = &events[i];
+
+		fprintf(stderr,
+			"culprit: %s: %llu samples, %llu unknown, %llu lost, %llu throttled, "
+			"%llu missed",
+			ev->name, (unsigned long long)ev->samples, (unsigned long long)ev->unknown,
+			(unsigned long long)ev->lost, (unsigned long long)ev->throttled,
+			(unsigned long long)ev->missed);
+		if (s.rate > 0)
+			fprintf(stderr, "; %.0f/s", s.rate);
+		if (s.cost > 0)
+			fprintf(stderr, ", %.1f us each", s.cost * 1e6);
+		if (s.budget > 0)
+			fprintf(stderr, ", budget %g%%", s.budget * 100);
+		fprintf(stderr, " -> %s (%lld KB)\n", r->target.database,
+			(long long)(st.st_size + 1023) / 1024);
+	}
+}
+
+static void say_limits(const struct recording *r, struct collector *c)
+{
+	const struct sampler *s = collector_sampler(c);
+
+	if (!sampler_uses_bpf(s) && r->target.how == SAMPLER_BEST && geteuid() == 0)
+		cmd_note("sampling without BPF: %s", sampler_why_not_bpf(s));
+	if (sampler_excludes_kernel(s))
+		cmd_note("user mode only: kernel.perf_event_paranoid forbids the kernel's samples "
+			 "(set it to 1, or give CAP_PERFMON)");
+	else if (collector_kernel_hidden(c))
+		cmd_note("kernel symbols are hidden: set kernel.kptr_restrict to 0 or give "
+			 "CAP_SYSLOG");
+}
+
+static void say_command_status(const struct recording *r)
+{
+	if (!r->child_ended || r->child_status == 0)
+		return;
+	if (WIFSIGNALED(r->child_status))
+		cmd_note("%s was ended by signal %d (%s)", r->command[0], WTERMSIG(r->child_status),
+			strsignal(WTERMSIG(r->child_status)));
+	else
+		cmd_note("%s exited with %d", r->command[0], WEXITSTATUS(r->child_status));
+}
+
+/* The command's process is the target, unless the whole machine or others were asked for. */
+static void aim_at_command(struct recording *r)
+{
+	struct target *t = &r->target;
+
+	if (!r->command || t->all || t->cgroup || t->pids.n || t->tids.n)
+		return;
+	*vec_add(&t->pids) = r->child;
+	t->options.sampling.target.pids = t->pids.p;
+	t->options.sampling.target.npids = t->pids.n;
+	t->options.sampling.target.enable_on_exec = r->delay_s == 0;
+}
+
+static int record(struct recording *r, struct err *e)
+{
+	struct collector *c = NULL;
+	struct collector_options *o = &r->target.options;
+	int code = catch_signals(r, e);
+
+	if (code == 0 && r->command)
+		code = prepare_command(r, e);
+	if (code < 0)
+		return code;
+	aim_at_command(r);
+	o->delayed = r->delay_s > 0;
+	code = collector_create(o, &c, e);
+	if (code == 0)
+		code = collector_start(c, e);
+	if (code == 0 && !r->quiet)
+		say_limits(r, c);
+	if (code == 0 && r->command) {
+		code = release_command(r, e);
+		if (code < 0)
+			collector_discard(c);
+	}
+	if (code == 0)
+		code = run(r, c, e);
+	if (c && code == 0)
+		code = collector_finish(c, e);
+	if (code == 0 && !r->quiet) {
+		say_command_status(r);
+		say_accounting(r, c);
+	}
+	collector_destroy(c);
+	return code;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct recording r = {.go = -1, .failed = -1, .signals = -1};
+	struct err e = {0};
+	int status = parse(&r, argc, argv);
+
+	if (r.help)
+		return cmd_help_text("record");
+	if (status == 0)
+		status = target_finish(&r.target);
+	if (status == 0) {
+		struct target *t = &r.target;
+
+		/* By pid unless the whole machine is sampled, where short processes are too many.
+		 */
+		t->options.per_process |= !t->all && !t->cgroup;
+		t->options.drain_s = 5;
+		t->options.flush_s = 60;
+		if (record(&r, &e) < 0)
+			status = cmd_fail(&e);
+	}
+	if (r.go >= 0)
+		close(r.go);
+	if (r.failed >= 0)
+		close(r.failed);
+	if (r.signals >= 0)
+		close(r.signals);
+	if (r.child > 0 && !r.child_ended) {
+		if (status != 0)
+			kill(r.child, SIGTERM);
+		waitpid(r.child, NULL, 0);
+	}
+	target_deinit(&r.target);
+	return status;
+}

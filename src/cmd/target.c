@@ -1,0 +1,184 @@
+#include "cmd/target.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "collect/calibrate.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add_ids(struct target *t, const char *option, const char *list, bool threads)
+{
+	_cleanup_free_ char *copy = xstrdup(list);
+	char *rest = copy;
+
+	for (char *word; (word = strsep(&rest, ","));) {
+		uint64_t id;
+
+		if (parse_uint(word, 1, 1 << 22, &id) < 0)
+			return cmd_usage(t->verb, "%s: '%s' is no process id", option, word);
+		if (threads)
+			*vec_add(&t->tids) = id;
+		else
+			*vec_add(&t->pids) = id;
+	}
+	return 0;
+}
+
+/* "0,2-5" */
+static int add_cpus(struct target *t, const char *list)
+{
+	_cleanup_free_ char *copy = xstrdup(list);
+	char *rest = copy;
+
+	for (char *word; (word = strsep(&rest, ","));) {
+		unsigned first, last;
+		int n = 0;
+
+		if (sscanf(word, "%u%n", &first, &n) != 1 || !isdigit(*word))
+			return cmd_usage(t->verb, "-C: '%s' is no CPU", word);
+		last = first;
+		if (word[n] == '-' && sscanf(word + n + 1, "%u%n", &last, &n) != 1)
+			return cmd_usage(t->verb, "-C: '%s' is no range of CPUs", word);
+		if (last < first || last > 65535)
+			return cmd_usage(t->verb, "-C: '%s' is no range of CPUs", word);
+		for (unsigned cpu = first; cpu <= last; cpu++)
+			*vec_add(&t->cpus) = cpu;
+	}
+	return 0;
+}
+
+/* Commas separate events, except inside the slashes of "cpu/event=1,umask=2/". */
+static int add_events(struct target *t, const char *list)
+{
+	for (const char *at = list; at;) {
+		size_t n = 0;
+		bool inside = false;
+		struct err e = {0};
+
+		for (; at[n] && (inside || at[n] != ','); n++)
+			inside ^= at[n] == '/';
+		_cleanup_free_ char *word = xstrndup(at, n);
+		struct event ev;
+
+		if (event_parse(word, &ev, &e) < 0)
+			return cmd_fail(&e);
+		*vec_add(&t->events) = ev;
+		at = at[n] ? at + n + 1 : NULL;
+	}
+	return 0;
+}
+
+int target_option(struct target *t, int option, const char *argument)
+{
+	switch (option) {
+	case 'a':
+		t->all = true;
+		return 0;
+	case 'p':
+		return add_ids(t, "-p", argument, false);
+	case 't':
+		return add_ids(t, "-t", argument, true);
+	case 'C':
+		return add_cpus(t, argument);
+	case 'e':
+		return add_events(t, argument);
+	case 'G':
+		t->cgroup = argument;
+		return 0;
+	case 'o':
+		t->database = argument;
+		return 0;
+	case 'F':
+		if (parse_real(argument, 1, 1e6, &t->rate) < 0)
+			return cmd_usage(
+				t->verb, "-F: '%s' is no rate from 1 to 1000000", argument);
+		return 0;
+	case 'c':
+		if (parse_uint(argument, 1, 1ull << 60, &t->period) < 0)
+			return cmd_usage(t->verb, "-c: '%s' is no period", argument);
+		return 0;
+	case TARGET_BUDGET:
+		if (parse_share(argument, &t->budget) < 0 || !(t->budget > 0 && t->budget <= 0.5))
+			return cmd_usage(t->verb,
+				"--budget: '%s' is no share up to 50%% (write 1%% or 0.01)",
+				argument);
+		return 0;
+	case TARGET_NO_INHERIT:
+		t->no_inherit = true;
+		return 0;
+	case TARGET_NO_BPF:
+		t->how = SAMPLER_RING;
+		return 0;
+	case TARGET_BPF:
+		t->how = SAMPLER_BPF;
+		return 0;
+	case TARGET_PER_PROCESS:
+		t->per_process = true;
+		return 0;
+	case TARGET_CALIBRATE:
+		t->fresh = true;
+		return 0;
+	}
+	return -1;
+}
+
+/*
+ * The rate is the highest whose cost stays inside the budget; several events share it. When the
+ * cost cannot be measured (a CPU of our own is needed for that) the rate is a careful one.
+ */
+static void choose_rate(struct target *t, struct collector_options *o)
+{
+	struct calibration c = {0};
+	struct err e = {0};
+
+	if (calibrate_cost(&t->events.p[0], t->how != SAMPLER_RING, t->fresh, &c, &e) == 0)
+		o->cost = c.cost;
+	if (t->rate || t->period)
+		return;
+	o->budget = t->budget ? t->budget : DEFAULT_BUDGET;
+	o->sampling.rate = c.cost > 0 ? calibrate_rate(&c, o->budget / t->events.n) : 99;
+}
+
+int target_finish(struct target *t)
+{
+	struct collector_options *o = &t->options;
+
+	if (t->rate && t->period)
+		return cmd_usage(t->verb, "-F and -c exclude each other");
+	if (t->events.n == 0 && add_events(t, "cycles") != 0)
+		return EXIT_MACHINE;
+	o->sampling = (struct sampler_options){.target = {.all = t->all,
+						       .pids = t->pids.p,
+						       .npids = t->pids.n,
+						       .tids = t->tids.p,
+						       .ntids = t->tids.n,
+						       .cgroup = t->cgroup,
+						       .cpus = t->cpus.p,
+						       .ncpus = t->cpus.n,
+						       .inherit = !t->no_inherit},
+		.events = t->events.p,
+		.nevents = t->events.n,
+		.rate = t->rate,
+		.period = t->period,
+		.how = t->how};
+	o->database = t->database;
+	o->per_process = t->per_process;
+	choose_rate(t, o);
+	vec_each (ev, &t->events)
+		if (ev->fell_back)
+			cmd_note("this machine has no cycle counter; sampling %s", ev->name);
+	return 0;
+}
+
+void target_deinit(struct target *t)
+{
+	vec_deinit(&t->pids);
+	vec_deinit(&t->tids);
+	vec_deinit(&t->cpus);
+	vec_deinit(&t->events);
+}

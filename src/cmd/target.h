@@ -1,0 +1,66 @@
+/*
+ * The options that say what to sample and how, shared by record and the daemon, and turning them
+ * into the collector's.
+ */
+#ifndef CULPRIT_CMD_TARGET_H
+#define CULPRIT_CMD_TARGET_H
+
+#include "base/vec.h"
+#include "collect/collector.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DEFAULT_BUDGET 0.01
+
+struct target {
+	const char *verb; /* for messages */
+	VEC(pid_t) pids;
+	VEC(pid_t) tids;
+	VEC(int) cpus;
+	VEC(struct event) events;
+	bool all, no_inherit, fresh, per_process;
+	const char *cgroup, *database;
+	double rate, budget; /* budget is a share */
+	uint64_t period;
+	enum sampler_how how;
+	struct collector_options options; /* filled by target_finish */
+};
+
+#define TARGET_SHORT "ap:t:F:c:e:C:G:o:"
+
+enum {
+	TARGET_BUDGET = 0x200,
+	TARGET_NO_INHERIT,
+	TARGET_NO_BPF,
+	TARGET_BPF,
+	TARGET_PER_PROCESS,
+	TARGET_CALIBRATE
+};
+
+#define TARGET_LONG                                                                               \
+	{"all-cpus", no_argument, NULL, 'a'}, {"pid", required_argument, NULL, 'p'},              \
+		{"tid", required_argument, NULL, 't'}, {"freq", required_argument, NULL, 'F'},    \
+		{"count", required_argument, NULL, 'c'}, {"event", required_argument, NULL, 'e'}, \
+		{"cpu", required_argument, NULL, 'C'}, {"cgroup", required_argument, NULL, 'G'},  \
+		{"output", required_argument, NULL, 'o'}, {"db", required_argument, NULL, 'o'},   \
+		{"budget", required_argument, NULL, TARGET_BUDGET},                               \
+		{"no-inherit", no_argument, NULL, TARGET_NO_INHERIT},                             \
+		{"no-bpf", no_argument, NULL, TARGET_NO_BPF},                                     \
+		{"bpf", no_argument, NULL, TARGET_BPF},                                           \
+		{"per-process", no_argument, NULL, TARGET_PER_PROCESS},                           \
+	{                                                                                         \
+		"calibrate", no_argument, NULL, TARGET_CALIBRATE                                  \
+	}
+
+/* Takes one option: 0, EXIT_USAGE after having said why, or -1 when it is none of these. */
+int target_option(struct target *t, int option, const char *argument);
+
+/* Parses default events, finds the rate within the budget and fills t->options. 0 or an exit code.
+ */
+int target_finish(struct target *t);
+void target_deinit(struct target *t);
+
+#endif

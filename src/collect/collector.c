@@ -1,0 +1,491 @@
+#include "collect/collector.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "collect/attribute.h"
+#include "collect/record.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often the rings are looked at and the periods redrawn. */
+#define TURN_MS 250
+
+#define HOUR_US (3600 * 1000000ll)
+
+struct collector {
+	struct collector_options o;
+	struct sampler *sampler;
+	struct attribution *attribution;
+	struct store *store;
+	int epoll, timer;
+	bool sampling, made_database;
+	int64_t host, epoch;
+	int64_t *event_ids;
+	struct collector_event *events; /* written so far */
+	struct store_account *pending;  /* delivered since the last flush that went well */
+	int64_t since, flushed_until;   /* microseconds since the epoch */
+	uint64_t next_drain, next_flush, next_care; /* CLOCK_MONOTONIC ns */
+	uint64_t flushes, failed_flushes;
+	struct err failure;
+};
+
+static int64_t wall_us(void)
+{
+	return io_clock_ns(CLOCK_REALTIME) / 1000;
+}
+
+static uint64_t now_ns(void)
+{
+	return io_clock_ns(CLOCK_MONOTONIC);
+}
+
+static void sink_record(void *arg, const struct record *r)
+{
+	attribution_record(((struct collector *)arg)->attribution, r);
+}
+
+static void sink_sample(void *arg, const struct sample *s)
+{
+	attribution_sample(((struct collector *)arg)->attribution, s);
+}
+
+/* Takes over the sampler's accounting of the stretch that a drain has ended. */
+static void collect_accounts(struct collector *c)
+{
+	for (size_t i = 0; i < c->o.sampling.nevents; i++) {
+		struct sampler_account a;
+		struct store_account *p = &c->pending[i];
+
+		sampler_account(c->sampler, i, &a);
+		p->lost += a.lost;
+		p->throttled += a.throttled;
+		p->expected += a.expected;
+		p->scale = a.scale;
+		if (a.period > 0)
+			c->events[i].period = a.period;
+	}
+}
+
+static void drain(struct collector *c)
+{
+	struct sampler_sink sink = {sink_record, sink_sample, c};
+	uint64_t before = now_ns();
+
+	sampler_drain(c->sampler, &sink);
+	attribution_drained(c->attribution, before);
+	collect_accounts(c);
+	c->next_drain = before + c->o.drain_s * 1e9;
+}
+
+/* The processor's own name, for the host's row. */
+static void cpu_name(char *name, size_t size)
+{
+	struct buf text = {0};
+	const char *line = NULL;
+
+	snprintf(name, size, "unknown");
+	if (io_read_file(-1, "/proc/cpuinfo", 1 << 22, &text) == 0)
+		line = strstr(buf_cstr(&text), "model name");
+	if (line && (line = strchr(line, ':')))
+		snprintf(name, size, "%.*s", (int)strcspn(line + 2, "\n"), line + 2);
+	buf_deinit(&text);
+}
+
+static int put_host(struct collector *c, struct err *e)
+{
+	struct utsname u;
+	char machine[64] = "", cpu[128];
+
+	uname(&u);
+	io_read_line(-1, "/etc/machine-id", machine, sizeof machine);
+	cpu_name(cpu, sizeof cpu);
+	return store_host(c->store,
+		&(struct store_host){.name = u.nodename,
+			.machine_id = machine,
+			.cpu = cpu,
+			.kernel = u.release,
+			.cpus = sysconf(_SC_NPROCESSORS_ONLN)},
+		&c->host, e);
+}
+
+static int put_events(struct collector *c, struct err *e)
+{
+	for (size_t i = 0; i < c->o.sampling.nevents; i++) {
+		const struct event *ev = &c->o.sampling.events[i];
+		struct store_event row = {.epoch = c->epoch,
+			.name = ev->name,
+			.unit = ev->is_clock ? "ns" : "events",
+			.period = c->events[i].period,
+			.rate = c->o.sampling.rate,
+			.cost = c->o.cost,
+			.budget = c->o.budget};
+		int r = store_event(c->store, &row, e);
+
+		if (r < 0)
+			return r;
+		c->event_ids[i] = row.id;
+	}
+	return 0;
+}
+
+static int put_accounts(struct collector *c, int64_t t1, struct err *e)
+{
+	for (size_t i = 0; i < c->o.sampling.nevents; i++) {
+		struct store_account *a = &c->pending[i];
+		double rest;
+		int r;
+
+		attribution_counts(c->attribution, i, &a->attributed, &a->unknown);
+		rest = a->expected - a->attributed - a->unknown - a->lost - a->throttled;
+		a->missed = rest > 0 ? llround(rest) : 0;
+		r = store_account_add(c->store, c->event_ids[i], c->flushed_until, t1, a, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void accounts_written(struct collector *c)
+{
+	for (size_t i = 0; i < c->o.sampling.nevents; i++) {
+		struct store_account *a = &c->pending[i];
+		struct collector_event *ev = &c->events[i];
+
+		ev->attributed += a->attributed;
+		ev->unknown += a->unknown;
+		ev->lost += a->lost;
+		ev->throttled += a->throttled;
+		ev->missed += a->missed;
+		ev->expected += a->expected;
+		ev->samples += a->attributed + a->unknown;
+		*a = (struct store_account){.scale = 1};
+	}
+}
+
+/* Everything since the last flush, in one transaction; `last` also ends the epoch. */
+static int write_out(struct collector *c, bool last, struct err *e)
+{
+	int64_t t1 = wall_us();
+	int r = store_begin(c->store, e);
+
+	if (r < 0)
+		return r;
+	/* The mean period is known only now: a rate of events other than clocks is adaptive. */
+	r = put_events(c, e);
+	if (r == 0)
+		r = attribution_flush(
+			c->attribution, c->store, c->epoch, c->event_ids, c->flushed_until, t1, e);
+	if (r == 0)
+		r = put_accounts(c, t1, e);
+	if (r == 0 && last)
+		r = store_epoch_end(c->store, c->epoch, t1, e);
+	if (r == 0)
+		r = store_commit(c->store, e);
+	if (r < 0) {
+		store_rollback(c->store);
+		return r;
+	}
+	accounts_written(c);
+	attribution_flushed(c->attribution);
+	c->flushed_until = t1;
+	return 0;
+}
+
+static int flush(struct collector *c, bool last, struct err *e)
+{
+	int r = write_out(c, last, &c->failure);
+
+	c->next_flush = now_ns() + c->o.flush_s * 1e9;
+	if (r < 0) {
+		c->failed_flushes++;
+		if (e)
+			*e = c->failure;
+		return r;
+	}
+	c->flushes++;
+	c->failure = (struct err){0};
+	return 0;
+}
+
+static int begin_epoch(struct collector *c, const char *label, struct err *e)
+{
+	int r = store_begin(c->store, e);
+
+	if (r < 0)
+		return r;
+	c->flushed_until = wall_us();
+	r = put_host(c, e);
+	if (r == 0)
+		r = store_epoch_start(c->store, c->host, c->flushed_until, label, &c->epoch, e);
+	if (r == 0)
+		r = put_events(c, e);
+	if (r == 0)
+		r = store_commit(c->store, e);
+	if (r < 0)
+		store_rollback(c->store);
+	return r;
+}
+
+/*
+ * Keeps a long run small: what is older than an hour is kept by the hour, what is older than a week
+ * by the day, and what is past its time goes.
+ */
+static void care(struct collector *c)
+{
+	int64_t now = wall_us();
+	int r = store_compact(c->store, now - HOUR_US, HOUR_US, &c->failure);
+
+	if (r == 0)
+		r = store_compact(c->store, now - 7 * 24 * HOUR_US, 24 * HOUR_US, &c->failure);
+	if (r == 0 && (c->o.keep_days > 0 || c->o.keep_bytes))
+		store_expire(c->store,
+			c->o.keep_days > 0 ? now - (int64_t)(c->o.keep_days * 24 * HOUR_US) : 0,
+			c->o.keep_bytes, &c->failure);
+	c->next_care = now_ns() + 3600 * 1000000000ull;
+}
+
+static int set_up_clock(struct collector *c, struct err *e)
+{
+	struct itimerspec every = {
+		.it_interval.tv_nsec = TURN_MS * 1000000, .it_value.tv_nsec = TURN_MS * 1000000};
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (c->epoll < 0 || c->timer < 0)
+		return err_errno(e, -errno, "cannot make a timer");
+	if (timerfd_settime(c->timer, 0, &every, NULL) < 0 ||
+		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->timer, &ev) < 0 ||
+		epoll_ctl(c->epoll, EPOLL_CTL_ADD, sampler_fd(c->sampler), &ev) < 0)
+		return err_errno(e, -errno, "cannot watch the sampler");
+	return 0;
+}
+
+int collector_create(const struct collector_options *o, struct collector **out, struct err *e)
+{
+	struct collector *c = xcalloc(1, sizeof *c);
+	size_t n = o->sampling.nevents;
+	struct attribution_options ao = {.nevents = n, .per_process = o->per_process};
+	int r;
+
+	c->o = *o;
+	c->epoll = c->timer = -1;
+	c->event_ids = xcalloc(n, sizeof *c->event_ids);
+	c->events = xcalloc(n, sizeof *c->events);
+	c->pending = xcalloc(n, sizeof *c->pending);
+	for (size_t i = 0; i < n; i++) {
+		c->events[i].name = o->sampling.events[i].name;
+		c->pending[i].scale = 1;
+	}
+	r = sampler_create(&o->sampling, &c->sampler, e);
+	if (r == 0) {
+		c->made_database = access(o->database, F_OK) < 0;
+		r = store_open(o->database, STORE_WRITE, &c->store, e);
+	}
+	if (r == 0) {
+		ao.kernel = !sampler_excludes_kernel(c->sampler);
+		r = attribution_create(&ao, &c->attribution, e);
+	}
+	if (r == 0)
+		r = set_up_clock(c, e);
+	if (r < 0) {
+		collector_destroy(c);
+		return r;
+	}
+	*out = c;
+	return 0;
+}
+
+void collector_destroy(struct collector *c)
+{
+	if (!c)
+		return;
+	sampler_destroy(c->sampler);
+	attribution_destroy(c->attribution);
+	store_close(c->store);
+	if (c->timer >= 0)
+		close(c->timer);
+	if (c->epoll >= 0)
+		close(c->epoll);
+	free(c->event_ids);
+	free(c->events);
+	free(c->pending);
+	free(c);
+}
+
+void collector_discard(struct collector *c)
+{
+	static const char *const parts[] = {"", "-wal", "-shm"};
+
+	store_close(c->store);
+	c->store = NULL;
+	c->sampling = false;
+	for (size_t i = 0; c->made_database && i < sizeof parts / sizeof *parts; i++) {
+		_cleanup_free_ char *path = xasprintf("%s%s", c->o.database, parts[i]);
+
+		unlink(path);
+	}
+}
+
+int collector_start(struct collector *c, struct err *e)
+{
+	const struct sampler_target *t = &c->o.sampling.target;
+	int r = begin_epoch(c, c->o.label, e);
+
+	if (r < 0)
+		return r;
+	/* Side-band records run already, so nothing that starts during the scan is missed. */
+	if (t->all || t->cgroup)
+		attribution_scan(c->attribution, NULL, 0);
+	if (t->npids)
+		attribution_scan(c->attribution, t->pids, t->npids);
+	if (t->ntids)
+		attribution_scan(c->attribution, t->tids, t->ntids);
+	c->since = wall_us();
+	c->next_drain = now_ns() + c->o.drain_s * 1e9;
+	c->next_flush = now_ns() + c->o.flush_s * 1e9;
+	c->next_care = now_ns() + 600 * 1000000000ull;
+	c->sampling = true;
+	return t->enable_on_exec || c->o.delayed ? 0 : collector_enable(c, e);
+}
+
+int collector_enable(struct collector *c, struct err *e)
+{
+	return sampler_enable(c->sampler, e);
+}
+
+int collector_fd(const struct collector *c)
+{
+	return c->epoll;
+}
+
+void collector_turn(struct collector *c)
+{
+	struct sampler_sink sink = {sink_record, sink_sample, c};
+	uint64_t ticks;
+
+	if (read(c->timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
+		return;
+	if (now_ns() >= c->next_flush) {
+		drain(c);
+		flush(c, false, NULL);
+	} else if (now_ns() >= c->next_drain) {
+		drain(c);
+	} else {
+		sampler_service(c->sampler, &sink);
+	}
+	if (now_ns() >= c->next_care)
+		care(c);
+}
+
+int collector_flush(struct collector *c, struct err *e)
+{
+	drain(c);
+	return flush(c, false, e);
+}
+
+int collector_epoch(struct collector *c, const char *label, struct err *e)
+{
+	int r;
+
+	drain(c);
+	r = flush(c, true, e);
+	return r < 0 ? r : begin_epoch(c, label, e);
+}
+
+int collector_finish(struct collector *c, struct err *e)
+{
+	if (!c->sampling)
+		return 0;
+	sampler_disable(c->sampler);
+	drain(c);
+	c->sampling = false;
+	return flush(c, true, e);
+}
+
+static double own_cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_utime.tv_sec + u.ru_stime.tv_sec +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static size_t own_rss(void)
+{
+	char line[128];
+	unsigned long pages = 0;
+
+	if (io_read_line(-1, "/proc/self/statm", line, sizeof line) == 0)
+		sscanf(line, "%*u %lu", &pages);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void sum_events(const struct collector *c, struct collector_event *t)
+{
+	*t = (struct collector_event){.name = "all"};
+	for (size_t i = 0; i < c->o.sampling.nevents; i++) {
+		const struct collector_event *ev = &c->events[i];
+		uint64_t attributed, unknown;
+
+		attribution_counts(c->attribution, i, &attributed, &unknown);
+		t->attributed += ev->attributed + attributed;
+		t->unknown += ev->unknown + unknown;
+		t->lost += ev->lost + c->pending[i].lost;
+		t->throttled += ev->throttled + c->pending[i].throttled;
+		t->expected += ev->expected + c->pending[i].expected;
+		t->missed += ev->missed;
+	}
+	t->samples = t->attributed + t->unknown;
+}
+
+void collector_status(struct collector *c, struct collector_status *out)
+{
+	double elapsed = (wall_us() - c->since) / 1e6;
+	double cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	*out = (struct collector_status){.since = c->since,
+		.rate = c->o.sampling.rate,
+		.budget = c->o.budget,
+		.cost = c->o.cost,
+		.rss = own_rss(),
+		.bpf = sampler_uses_bpf(c->sampler),
+		.flushes = c->flushes,
+		.failed_flushes = c->failed_flushes,
+		.last_failure = c->failure.text};
+	sampler_statistics(c->sampler, &out->driver);
+	out->maps = out->driver.map_bytes;
+	sum_events(c, &out->total);
+	if (elapsed > 0)
+		out->share = (own_cpu_seconds() + out->total.samples * c->o.cost) / elapsed / cpus;
+}
+
+size_t collector_events(const struct collector *c, const struct collector_event **out)
+{
+	*out = c->events;
+	return c->o.sampling.nevents;
+}
+
+const struct sampler *collector_sampler(const struct collector *c)
+{
+	return c->sampler;
+}
+
+bool collector_kernel_hidden(const struct collector *c)
+{
+	return attribution_kernel_hidden(c->attribution);
+}
