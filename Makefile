@@ -115,8 +115,10 @@ fuzz: $(FUZZ)
 		-artifact_prefix=build/corpus/ build/corpus/$$n tests/fuzz/corpus/$$n; done
 
 fuzz-replay: $(FUZZ)
-	@set -e; for f in $(FUZZ); do n=$$(basename $$f); echo "== $$n (corpus)"; \
-		$$f -runs=0 -timeout=10 tests/fuzz/corpus/$$n 2>&1 | tail -1; done
+	@for f in $(FUZZ); do n=$${f##*/}; \
+		$$f -runs=0 -timeout=10 tests/fuzz/corpus/$$n >$$f.log 2>&1 || \
+			{ cat $$f.log; echo "$$n: the corpus fails"; exit 1; }; \
+		echo "== $$n: corpus of $$(ls tests/fuzz/corpus/$$n | wc -l) passed"; done
 
 layers:
 	@tools/layers $(ROOMS) cmd

@@ -270,6 +270,8 @@ static int detach(struct daemon *d, int *status)
 	if (fork() > 0) {
 		close(p[1]);
 		*status = read(p[0], &e, sizeof e) == sizeof e ? cmd_fail(&e) : EXIT_DONE;
+		if (*status == EXIT_DONE)
+			cmd_note("the daemon runs; 'culprit daemon status' shows how");
 		return -1;
 	}
 	setsid();
