@@ -2,10 +2,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json.h"
 #include "base/mem.h"
-#include "base/table.h"
 #include "cmd/cmd.h"
+#include "cmd/daemon_status.h"
 #include "cmd/target.h"
 #include "collect/control.h"
 #include "collect/privilege.h"
@@ -22,7 +21,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct daemon {
@@ -323,137 +321,6 @@ static int start(struct daemon *d)
 
 /* ---- asking ---- */
 
-/* What status shows: key, how it is printed for people, and a label. */
-static const struct field {
-	const char *key, *label;
-	enum { INTEGER, SHARE, RATE, MICROSECONDS, BYTES, TIME, FLAG, TEXT } kind;
-} fields[] = {
-	{"pid", "process", INTEGER},
-	{"since", "since", TIME},
-	{"rate", "samples a second and CPU", RATE},
-	{"budget", "budget", SHARE},
-	{"cost", "cost of a sample", MICROSECONDS},
-	{"share", "share of the machine used", SHARE},
-	{"samples", "samples", INTEGER},
-	{"unknown", "unknown", INTEGER},
-	{"lost", "lost", INTEGER},
-	{"throttled", "throttled", INTEGER},
-	{"missed", "missed", INTEGER},
-	{"rss", "memory", BYTES},
-	{"maps", "kernel memory", BYTES},
-	{"bpf", "BPF", FLAG},
-	{"hits", "table hits", INTEGER},
-	{"evictions", "table evictions", INTEGER},
-	{"dropped", "dropped", INTEGER},
-	{"bpf_runs", "BPF runs timed", INTEGER},
-	{"bpf_run_ns", "BPF run time, ns", INTEGER},
-	{"flushes", "flushes", INTEGER},
-	{"failed_flushes", "failed flushes", INTEGER},
-	{"failure", "last failure", TEXT},
-};
-
-static void json_field(struct json *j, const struct field *f, const char *value)
-{
-	switch (f->kind) {
-	case INTEGER:
-	case BYTES:
-		json_kuint(j, f->key, strtoull(value, NULL, 10));
-		break;
-	case FLAG:
-		json_kbool(j, f->key, *value == '1');
-		break;
-	case TEXT:
-		json_kstr(j, f->key, *value ? value : NULL);
-		break;
-	default:
-		json_kdouble(j, f->key, strtod(value, NULL));
-	}
-}
-
-static void text_field(struct table *t, const struct field *f, const char *value)
-{
-	double v = strtod(value, NULL);
-	time_t seconds = v;
-	char when[64];
-
-	table_cell(t, "%s", f->label);
-	switch (f->kind) {
-	case SHARE:
-		table_cell(t, "%.3g%%", v * 100);
-		break;
-	case RATE:
-		table_cell(t, "%.0f", v);
-		break;
-	case MICROSECONDS:
-		table_cell(t, "%.2f us", v * 1e6);
-		break;
-	case BYTES:
-		table_cell(t, "%.1f MB", v / 1e6);
-		break;
-	case TIME:
-		strftime(when, sizeof when, "%F %T", localtime(&seconds));
-		table_cell(t, "%s", when);
-		break;
-	case FLAG:
-		table_cell(t, "%s", *value == '1' ? "yes" : "no");
-		break;
-	default:
-		table_cell(t, "%s", *value ? value : "-");
-	}
-	table_row(t);
-}
-
-/* The value of a key in "key value" lines, "" when it is absent; the answer is cut into lines. */
-static const char *find_value(const char *lines, size_t n, const char *key)
-{
-	size_t length = strlen(key);
-
-	for (const char *l = lines; l < lines + n; l += strlen(l) + 1)
-		if (strncmp(l, key, length) == 0 && l[length] == ' ')
-			return l + length + 1;
-	return "";
-}
-
-static int show_status(struct daemon *d)
-{
-	struct buf answer = {0};
-	struct err e = {0};
-	int code = control_ask(d->target.database, "status", &answer, &e);
-	struct json j;
-	struct table *t = table_create("<<");
-
-	if (code < 0 && code != -ENOTCONN) {
-		table_destroy(t);
-		return cmd_fail(&e);
-	}
-	buf_u8(&answer, 0);
-	for (size_t i = 0; i < answer.n; i++)
-		if (answer.p[i] == '\n')
-			answer.p[i] = 0;
-	json_init(&j, stdout);
-	if (d->json) {
-		json_open(&j, '{');
-		json_kbool(&j, "running", code == 0);
-	} else if (code < 0) {
-		printf("%s\n", e.text);
-	}
-	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-		const char *value = find_value((char *)answer.p, answer.n, fields[i].key);
-
-		if (d->json)
-			json_field(&j, &fields[i], value);
-		else if (code == 0)
-			text_field(t, &fields[i], value);
-	}
-	if (d->json)
-		json_close(&j);
-	else
-		table_print(t, stdout, 0);
-	table_destroy(t);
-	buf_deinit(&answer);
-	return code == 0 ? EXIT_DONE : EXIT_NO;
-}
-
 static int ask(struct daemon *d, const char *request)
 {
 	struct buf answer = {0};
@@ -489,7 +356,7 @@ int cmd_daemon(int argc, char **argv)
 	else if (strcmp(what, "start") == 0)
 		status = start(&d);
 	else if (strcmp(what, "status") == 0)
-		status = show_status(&d);
+		status = daemon_show_status(d.target.database, d.json);
 	else if (strcmp(what, "stop") == 0 || strcmp(what, "flush") == 0)
 		status = ask(&d, what);
 	else if (strcmp(what, "epoch") == 0)
