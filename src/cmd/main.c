@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +162,10 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int code = run(argc, argv);
+	int code;
+
+	setlocale(LC_CTYPE, ""); /* widths of names in tables; numbers stay as they are */
+	code = run(argc, argv);
 
 	/* A full disk behind standard output must not look like success. */
 	if (fflush(stdout) || ferror(stdout)) {

@@ -136,7 +136,11 @@ int report_open(struct report *r, struct store **out, struct err *e)
 		r->input = report_default_input();
 	if ((rc = store_open(r->input, STORE_READ, &s, e)))
 		return rc;
-	if ((rc = finish_epochs(r, s, e))) {
+	/* One transaction, so that a daemon that goes on writing does not show in between. */
+	rc = store_begin(s, e);
+	if (!rc)
+		rc = finish_epochs(r, s, e);
+	if (rc) {
 		store_close(s);
 		return rc;
 	}

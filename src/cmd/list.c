@@ -1,0 +1,379 @@
+/*
+ * culprit list: one procedure, its source and assembly with samples (dcpilist).
+ */
+#include "analyze/find.h"
+#include "analyze/listing.h"
+#include "analyze/tally.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/term.h"
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct list {
+	struct report report;
+	const char *what;
+	enum isa_syntax syntax;
+	bool no_source;
+	struct selection *sel;
+	struct tally *tally;
+	const struct tally_row *row;
+	struct listing *listing;
+	const struct selected_event *events;
+	size_t nevents;
+};
+
+static double share_of(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+/* ---- which procedure ---- */
+
+static void print_candidates(const struct tally_row **rows, size_t n)
+{
+	enum { MOST = 20 };
+
+	for (size_t i = 0; i < n && i < MOST; i++)
+		fprintf(stderr, "%10" PRIu64 "  %s!0x%" PRIx64 "  %s\n", rows[i]->samples[0],
+			selected_image_name(rows[i]->image), rows[i]->start, rows[i]->name);
+	if (n > MOST)
+		fprintf(stderr, "            and %zu more\n", n - MOST);
+}
+
+static int choose(struct list *l, struct err *e)
+{
+	const struct tally_row **rows;
+	size_t n;
+	enum find_kind kind = find_procedure(l->tally, l->what, &rows, &n);
+	int rc = 0;
+
+	if (!n)
+		rc = err_set(e, -ENOENT,
+			"no procedure '%s' has samples in %s; 'culprit top' lists those that have",
+			l->what, l->report.input);
+	else if (n > 1 && kind != FIND_EXACT) {
+		print_candidates(rows, n);
+		rc = err_set(e, -EINVAL,
+			"'%s' fits %zu procedures: name one of those above by IMAGE!0xSTART",
+			l->what, n);
+	} else if (n > 1) {
+		cmd_note("%zu procedures are called %s; this is the hottest, %s!0x%" PRIx64, n,
+			l->what, selected_image_name(rows[0]->image), rows[0]->start);
+	}
+	if (!rc)
+		l->row = rows[0];
+	free(rows);
+	return rc;
+}
+
+/* ---- JSON ---- */
+
+struct json_list {
+	struct json *j;
+	const struct list *l;
+};
+
+static int put_line(void *arg, const struct listing_line *line)
+{
+	struct json_list *jl = arg;
+	struct json *j = jl->j;
+
+	json_open(j, '{');
+	json_kaddr(j, "address", line->address);
+	json_kstr(j, "text", line->text);
+	json_kuint(j, "samples", line->samples[0]);
+	json_kstr(j, "file", line->file);
+	if (line->file)
+		json_kint(j, "line", line->line);
+	else
+		json_kstr(j, "line", NULL);
+	json_key(j, "counts");
+	json_open(j, '[');
+	for (size_t i = 0; i < jl->l->nevents; i++)
+		json_uint(j, line->samples[i]);
+	json_close(j);
+	json_close(j);
+	return 0;
+}
+
+static void print_json(struct list *l)
+{
+	char id[IMAGE_ID_TEXT];
+	const struct image_id *identity = &l->row->image->identity;
+	struct json j;
+	struct json_list jl = {&j, l};
+
+	json_init(&j, stdout);
+	json_open(&j, '{');
+	json_kstr(&j, "procedure", l->row->name);
+	json_kstr(&j, "image", l->row->image->path);
+	json_kaddr(&j, "start", l->row->start);
+	json_kstr(&j, "build_id", identity->size ? image_id_text(identity, id) : NULL);
+	json_key(&j, "events");
+	json_open(&j, '[');
+	for (size_t i = 0; i < l->nevents; i++) {
+		json_open(&j, '{');
+		json_kstr(&j, "name", l->events[i].name);
+		json_kuint(&j, "samples", listing_total(l->listing, i));
+		json_close(&j);
+	}
+	json_close(&j);
+	json_key(&j, "lines");
+	json_open(&j, '[');
+	listing_each(l->listing, l->syntax, put_line, &jl);
+	json_close(&j);
+	json_close(&j);
+}
+
+/* ---- text ---- */
+
+struct text_list {
+	const struct list *l;
+	int address_width;
+	uint32_t range;
+	char *file; /* of the source line printed last */
+	int line;
+};
+
+/* Source and names come from files nobody vouches for: control characters stay there. */
+static void print_clean(const char *s)
+{
+	for (; *s; s++)
+		putchar((unsigned char)*s < 0x20 && *s != '\t' ? '?' : *s);
+}
+
+static int count_width(const struct list *l, size_t event)
+{
+	char digits[24];
+	int need = snprintf(digits, sizeof digits, "%" PRIu64, listing_total(l->listing, event));
+	int name = (int)strlen(l->events[event].name);
+
+	return need > name ? need : name;
+}
+
+static void print_blank(const struct list *l)
+{
+	for (size_t i = 0; i < l->nevents; i++)
+		printf("%*s  ", count_width(l, i) + (i ? 0 : 9), "");
+}
+
+static void print_source(struct text_list *t, const struct listing_line *line)
+{
+	const char *slash;
+
+	if (!line->file || t->l->no_source)
+		return;
+	if (t->file && t->line == line->line && !strcmp(t->file, line->file))
+		return;
+	free(t->file);
+	t->file = xstrdup(line->file);
+	t->line = line->line;
+	slash = strrchr(line->file, '/');
+	print_blank(t->l);
+	fputs(term_dim(), stdout);
+	print_clean(slash ? slash + 1 : line->file);
+	printf(":%d ", line->line);
+	print_clean(line->source);
+	printf("%s\n", term_reset());
+}
+
+/* Red for what is at least half as hot as the hottest, bold for a hundredth of the procedure. */
+static const char *heat(const struct list *l, uint64_t samples)
+{
+	if (samples && 2 * samples >= listing_hottest(l->listing, 0))
+		return term_red();
+	return share_of(samples, listing_total(l->listing, 0)) >= 0.01 ? term_bold() : "";
+}
+
+static void print_counts(const struct list *l, const uint64_t *samples)
+{
+	for (size_t i = 0; i < l->nevents; i++) {
+		char count[24] = "", share[16] = "";
+
+		if (samples[i]) {
+			snprintf(count, sizeof count, "%" PRIu64, samples[i]);
+			snprintf(share, sizeof share, "%.2f%%",
+				100 * share_of(samples[i], listing_total(l->listing, i)));
+		}
+		printf("%*s  ", count_width(l, i), count);
+		if (!i)
+			printf("%7s  ", share);
+	}
+}
+
+static int print_line(void *arg, const struct listing_line *line)
+{
+	struct text_list *t = arg;
+	const char *colour = heat(t->l, line->samples[0]);
+
+	if (line->range != t->range) {
+		const struct range *r = &listing_procedure(t->l->listing)->ranges[line->range];
+		t->range = line->range;
+		printf("\nfragment at 0x%" PRIx64 ", %" PRIu64 " bytes:\n", r->start, r->size);
+	}
+	print_source(t, line);
+	fputs(colour, stdout);
+	print_counts(t->l, line->samples);
+	printf("%*" PRIx64 "  ", t->address_width, line->address);
+	print_clean(line->text ? line->text : "?");
+	printf("%s\n", *colour ? term_reset() : "");
+	return 0;
+}
+
+static void print_heading(const struct list *l)
+{
+	for (size_t i = 0; i < l->nevents; i++) {
+		uint64_t all = l->events[i].account.attributed + l->events[i].account.unknown;
+		uint64_t here = listing_total(l->listing, i);
+
+		printf("%s%s = %" PRIu64 " (%.2f%% of all)", i ? ", " : "", l->events[i].name, here,
+			100 * share_of(here, all));
+	}
+	printf(" in ");
+	print_clean(l->row->name);
+	printf("\n%s at 0x%" PRIx64 "\n\n%s", l->row->image->path, l->row->start, term_bold());
+	for (size_t i = 0; i < l->nevents; i++)
+		printf("%*s  %s", count_width(l, i), l->events[i].name, i ? "" : "      %  ");
+}
+
+static int address_width(const struct list *l)
+{
+	const struct procedure *p = listing_procedure(l->listing);
+	uint64_t last = 0;
+	char digits[24];
+
+	for (uint32_t i = 0; i < p->nranges; i++)
+		if (p->ranges[i].start + p->ranges[i].size > last)
+			last = p->ranges[i].start + p->ranges[i].size;
+	return snprintf(digits, sizeof digits, "%" PRIx64, last);
+}
+
+static void print_text(struct list *l)
+{
+	struct text_list t = {.l = l, .address_width = address_width(l)};
+
+	if (t.address_width < 7)
+		t.address_width = 7;
+	print_heading(l);
+	printf("%*s  instruction%s\n", t.address_width, "address", term_reset());
+	listing_each(l->listing, l->syntax, print_line, &t);
+	free(t.file);
+	fflush(stdout);
+	if (listing_no_code(l->listing))
+		cmd_note("only addresses are listed: %s", listing_no_code(l->listing));
+	if (listing_no_lines(l->listing) && !l->no_source)
+		cmd_note("no source of %s: %s", l->row->image->path, listing_no_lines(l->listing));
+}
+
+/* ---- options ---- */
+
+enum { LIST_SYNTAX = REPORT_LAST, LIST_NO_SOURCE };
+
+static int list_option(struct list *l, int c, char **argv)
+{
+	struct err e = {0};
+
+	if (c == LIST_NO_SOURCE) {
+		l->no_source = true;
+		return 0;
+	}
+	if (c == LIST_SYNTAX) {
+		if (strcmp(optarg, "att") && strcmp(optarg, "intel"))
+			return cmd_usage("list", "--syntax takes att or intel, not '%s'", optarg);
+		l->syntax = strcmp(optarg, "att") ? ISA_INTEL : ISA_ATT;
+		return 0;
+	}
+	switch (report_option(&l->report, c, optarg, &e)) {
+	case 0:
+		return 0;
+	case 1:
+		return cmd_bad_option("list", c, argv);
+	}
+	return cmd_usage("list", "%s", e.text);
+}
+
+static int parse(struct list *l, int argc, char **argv)
+{
+	static const struct option options[] = {REPORT_LONG,
+		{"syntax", required_argument, NULL, LIST_SYNTAX},
+		{"no-source", no_argument, NULL, LIST_NO_SOURCE}, {0}};
+	int c, rc = 0;
+
+	opterr = 0;
+	while (!rc && (c = getopt_long(argc, argv, ":" REPORT_SHORT, options, NULL)) != -1)
+		if (c == 'h')
+			return -1;
+		else
+			rc = list_option(l, c, argv);
+	if (rc)
+		return rc;
+	if (optind == argc)
+		return cmd_usage("list", "name a procedure, as 'culprit top' shows it");
+	if (optind + 1 < argc)
+		return cmd_usage(
+			"list", "one procedure at a time, not also '%s'", argv[optind + 1]);
+	l->what = argv[optind];
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static int find(struct list *l, struct store *s, struct err *e)
+{
+	struct selection_options o = {
+		.filter = l->report.filter,
+		.events = l->report.events.p,
+		.nevents = l->report.events.n,
+	};
+	int rc = selection_create(s, &o, &l->sel, e);
+
+	if (!rc)
+		rc = tally_create(l->sel, TALLY_PROCEDURE, l->report.procedure, &l->tally, e);
+	if (!rc)
+		rc = choose(l, e);
+	return rc;
+}
+
+static int report(struct list *l, struct store *s, struct err *e)
+{
+	int rc = find(l, s, e);
+
+	if (rc)
+		return rc;
+	rc = listing_create(l->sel, selection_image(l->sel, l->row->image->id), l->row->procedure,
+		&l->listing, e);
+	if (rc)
+		return rc;
+	l->nevents = selection_events(l->sel, &l->events);
+	report_pager(&l->report);
+	if (l->report.json)
+		print_json(l);
+	else
+		print_text(l);
+	return 0;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	struct list l = {.syntax = ISA_ATT};
+	struct store *s = NULL;
+	struct err e = {0};
+	int code = parse(&l, argc, argv);
+
+	if (code < 0)
+		code = cmd_help_text("list");
+	else if (!code && (report_open(&l.report, &s, &e) || report(&l, s, &e)))
+		code = cmd_fail(&e);
+	listing_destroy(l.listing);
+	tally_destroy(l.tally);
+	selection_destroy(l.sel);
+	store_close(s);
+	report_deinit(&l.report);
+	return code;
+}

@@ -1,0 +1,524 @@
+/*
+ * culprit top: where the time went (dcpiprof, Figure 1 of the DCPI paper).
+ */
+#include "analyze/tally.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/table.h"
+#include "base/term.h"
+#include "cmd/cmd.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct view;
+
+struct top {
+	struct report report;
+	const struct view *view;
+	const char *sort;
+	uint64_t rows;    /* at most */
+	double min_share; /* negative: the default of the format */
+	struct selection *sel;
+	struct tally *tally;
+	const struct selected_event *events;
+	size_t nevents;
+};
+
+/* Small rows are noise to a reader; a script gets everything. */
+static const double text_min_share = 0.0005;
+
+static double share_of(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+/* ---- JSON ---- */
+
+static void put_image_keys(struct json *j, const struct selected_image *im)
+{
+	char id[IMAGE_ID_TEXT];
+
+	json_kstr(j, "image", im ? im->path : NULL);
+	json_kstr(j, "build_id", im && im->identity.size ? image_id_text(&im->identity, id) : NULL);
+}
+
+static void put_procedure(struct json *j, const struct tally_row *r)
+{
+	json_kstr(j, "procedure", r->name);
+	if (r->known) {
+		json_kaddr(j, "start", r->start);
+	} else {
+		json_kstr(j, "start", NULL);
+	}
+	put_image_keys(j, r->image);
+}
+
+static void put_image(struct json *j, const struct tally_row *r)
+{
+	put_image_keys(j, r->image);
+}
+
+static void put_started(struct json *j, const struct tally_row *r)
+{
+	if (r->started)
+		json_kdouble(j, "started", (double)r->started / 1e6);
+	else
+		json_kstr(j, "started", NULL);
+}
+
+static void put_process(struct json *j, const struct tally_row *r)
+{
+	json_kstr(j, "process", r->name);
+	json_kint(j, "pid", r->pid);
+	put_started(j, r);
+}
+
+static void put_thread(struct json *j, const struct tally_row *r)
+{
+	json_kstr(j, "thread", r->name);
+	json_kint(j, "tid", r->tid);
+	json_kstr(j, "process", r->process);
+	json_kint(j, "pid", r->pid);
+	put_started(j, r);
+}
+
+static void put_comm(struct json *j, const struct tally_row *r)
+{
+	json_kstr(j, "comm", r->name);
+}
+
+static void put_line(struct json *j, const struct tally_row *r)
+{
+	json_kstr(j, "file", r->known ? r->name : NULL);
+	if (r->known) {
+		json_kint(j, "line", r->line);
+	} else {
+		json_kstr(j, "line", NULL);
+		json_kstr(j, "reason", r->name);
+	}
+	put_image_keys(j, r->image);
+}
+
+static void put_cgroup(struct json *j, const struct tally_row *r)
+{
+	json_kstr(j, "cgroup", r->known ? r->name : NULL);
+}
+
+static void put_cpu(struct json *j, const struct tally_row *r)
+{
+	json_kint(j, "cpu", r->cpu);
+}
+
+/* The views: their columns behind the counts, and their keys. */
+static const struct view {
+	const char *name;
+	enum tally_by by;
+	const char *columns[3];
+	void (*put)(struct json *j, const struct tally_row *r);
+} views[] = {
+	{"procedure", TALLY_PROCEDURE, {"procedure", "image"}, put_procedure},
+	{"image", TALLY_IMAGE, {"image"}, put_image},
+	{"process", TALLY_PROCESS, {"pid", "process"}, put_process},
+	{"thread", TALLY_THREAD, {"tid", "thread", "process"}, put_thread},
+	{"comm", TALLY_COMM, {"process name"}, put_comm},
+	{"line", TALLY_LINE, {"line", "image"}, put_line},
+	{"cgroup", TALLY_CGROUP, {"cgroup"}, put_cgroup},
+	{"cpu", TALLY_CPU, {"cpu"}, put_cpu},
+};
+
+static void put_event(struct json *j, const struct top *t, size_t i)
+{
+	const struct selected_event *ev = &t->events[i];
+
+	json_open(j, '{');
+	json_kstr(j, "name", ev->name);
+	json_kdouble(j, "period", ev->period);
+	json_kuint(j, "samples", tally_total(t->tally, i));
+	json_kuint(j, "unknown", ev->account.unknown);
+	json_kuint(j, "lost", ev->account.lost);
+	json_kuint(j, "throttled", ev->account.throttled);
+	json_kuint(j, "missed", ev->account.missed);
+	json_kuint(j, "attributed", ev->account.attributed);
+	json_kdouble(j, "expected", ev->account.expected);
+	json_kdouble(j, "scale", ev->account.scale);
+	json_close(j);
+}
+
+static void put_rows(struct json *j, const struct top *t, size_t event)
+{
+	uint64_t total = tally_total(t->tally, event), so_far = 0;
+	const struct tally_row **rows;
+	size_t n = tally_rows_by(t->tally, event, &rows);
+
+	for (size_t i = 0; i < n && i < t->rows; i++) {
+		double share = share_of(rows[i]->samples[event], total);
+
+		if (share < t->min_share)
+			break;
+		so_far += rows[i]->samples[event];
+		json_open(j, '{');
+		json_kstr(j, "event", t->events[event].name);
+		json_kuint(j, "samples", rows[i]->samples[event]);
+		json_kdouble(j, "share", share);
+		json_kdouble(j, "cumulative", share_of(so_far, total));
+		t->view->put(j, rows[i]);
+		json_close(j);
+	}
+	free(rows);
+}
+
+static void print_json(const struct top *t)
+{
+	struct json j;
+
+	json_init(&j, stdout);
+	json_open(&j, '{');
+	json_key(&j, "events");
+	json_open(&j, '[');
+	for (size_t i = 0; i < t->nevents; i++)
+		put_event(&j, t, i);
+	json_close(&j);
+	json_key(&j, "rows");
+	json_open(&j, '[');
+	for (size_t i = 0; i < t->nevents; i++)
+		put_rows(&j, t, i);
+	json_close(&j);
+	json_close(&j);
+}
+
+/* ---- text ---- */
+
+static bool is_narrowed(const struct top *t)
+{
+	const struct store_filter *f = &t->report.filter;
+
+	return f->comm || f->image || f->pid || t->report.procedure;
+}
+
+/* Samples that are in no row or in the unknown row must not be overlooked. */
+static void print_account(const struct selected_event *ev)
+{
+	const struct store_account *a = &ev->account;
+	uint64_t taken = a->attributed + a->unknown;
+
+	if (a->unknown)
+		printf("%s: %" PRIu64 " unknown (%.2f%%)\n", ev->name, a->unknown,
+			100 * share_of(a->unknown, taken));
+	if (a->lost)
+		printf("%s: %" PRIu64 " lost (%.2f%%)\n", ev->name, a->lost,
+			100 * share_of(a->lost, taken + a->lost));
+	if (a->throttled)
+		printf("%s: %" PRIu64 " throttled\n", ev->name, a->throttled);
+	if (a->missed)
+		printf("%s: %" PRIu64 " missed\n", ev->name, a->missed);
+	if (a->scale > 1.005)
+		printf("%s: sampled %.1f%% of the time (multiplexed)\n", ev->name, 100 / a->scale);
+}
+
+static void print_heading(const struct top *t)
+{
+	printf("Total samples for event type ");
+	for (size_t i = 0; i < t->nevents; i++) {
+		printf("%s%s = %" PRIu64, i ? ", " : "", t->events[i].name,
+			tally_total(t->tally, i));
+		if (is_narrowed(t))
+			printf(" (of %" PRIu64 ")",
+				t->events[i].account.attributed + t->events[i].account.unknown);
+	}
+	printf("\n");
+	for (size_t i = 0; i < t->nevents; i++)
+		print_account(&t->events[i]);
+	printf("The counts given below are the number of samples for each listed event type.\n\n");
+}
+
+/* Cuts the beginning of a path, at a slash if it can be, so that at most `width` columns are left.
+ */
+static const char *shorten_path(const char *path, size_t width, char *text, size_t size)
+{
+	size_t n = strlen(path);
+	const char *tail, *slash;
+
+	if (!width || n <= width || width < 2 || size < width + 4)
+		return path;
+	tail = path + n - (width - 1);
+	slash = strchr(tail, '/');
+	if (slash && slash[1])
+		tail = slash;
+	snprintf(text, size, "…%s", tail);
+	return text;
+}
+
+/* How many columns of the terminal a name may have, and what is left for the path behind it. */
+struct widths {
+	size_t name, path; /* 0: no limit */
+};
+
+static struct widths find_widths(const struct top *t)
+{
+	enum { FIRST = 28, MORE = 20, LEAST = 16 };
+	int width = term_width(), counts = FIRST + MORE * (int)(t->nevents - 1);
+	int left = width - counts;
+
+	if (!width)
+		return (struct widths){0, 0};
+	if (left < 2 * LEAST)
+		left = 2 * LEAST;
+	return (struct widths){(size_t)left / 2, (size_t)left - (size_t)left / 2};
+}
+
+static void name_cell(struct table *table, const char *name, size_t width)
+{
+	size_t n = strlen(name);
+
+	if (width && n > width)
+		table_cell(table, "%.*s…", (int)width - 1, name);
+	else
+		table_cell(table, "%s", name);
+}
+
+static void path_cell(struct table *table, const char *path, size_t width)
+{
+	char text[512];
+
+	table_cell(table, "%s", shorten_path(path, width, text, sizeof text));
+}
+
+static void name_cells(struct table *table, const struct top *t, const struct tally_row *r)
+{
+	struct widths w = find_widths(t);
+	char line[512], text[512];
+
+	switch (t->view->by) {
+	case TALLY_PROCEDURE:
+		name_cell(table, r->name, w.name);
+		path_cell(table, r->image->path, w.path);
+		break;
+	case TALLY_LINE:
+		snprintf(line, sizeof line, "%s:%d", r->name, r->line);
+		table_cell(table, "%s",
+			r->known ? shorten_path(line, w.name, text, sizeof text) : r->name);
+		path_cell(table, r->image->path, w.path);
+		break;
+	case TALLY_PROCESS:
+		table_cell(table, "%d", r->pid);
+		table_cell(table, "%s", r->name);
+		break;
+	case TALLY_THREAD:
+		table_cell(table, "%d", r->tid);
+		table_cell(table, "%s", r->name);
+		table_cell(table, "%s (%d)", r->process, r->pid);
+		break;
+	default:
+		table_cell(table, "%s", r->name);
+	}
+}
+
+static struct table *start_table(const struct top *t)
+{
+	const char *const *names = t->view->columns;
+	struct buf columns = {0};
+	struct table *table;
+
+	for (size_t i = 0; i < t->nevents; i++)
+		buf_printf(&columns, i ? ">>" : ">>>");
+	for (int i = 0; i < 3 && names[i]; i++)
+		buf_printf(&columns, names[1] && strstr(names[i], "id") ? ">" : "<");
+	table = table_create(buf_cstr(&columns));
+	buf_deinit(&columns);
+	for (size_t i = 0; i < t->nevents; i++) {
+		table_cell(table, "%s", t->events[i].name);
+		table_cell(table, "%%");
+		if (!i)
+			table_cell(table, "cum%%");
+	}
+	for (int i = 0; i < 3 && names[i]; i++)
+		table_cell(table, "%s", names[i]);
+	table_row(table);
+	table_header(table);
+	return table;
+}
+
+static void count_cells(
+	struct table *table, const struct top *t, const struct tally_row *r, uint64_t so_far)
+{
+	for (size_t i = 0; i < t->nevents; i++) {
+		uint64_t total = tally_total(t->tally, i);
+
+		table_cell(table, "%" PRIu64, r->samples[i]);
+		table_cell(table, "%.2f%%", 100 * share_of(r->samples[i], total));
+		if (!i)
+			table_cell(table, "%.2f%%", 100 * share_of(so_far, total));
+	}
+}
+
+/* Whether a row is shown: it counts for one of the events. */
+static bool is_shown(const struct top *t, const struct tally_row *r)
+{
+	for (size_t i = 0; i < t->nevents; i++)
+		if (r->samples[i] &&
+			share_of(r->samples[i], tally_total(t->tally, i)) >= t->min_share)
+			return true;
+	return false;
+}
+
+static void print_rest(const struct top *t, size_t n, uint64_t shown)
+{
+	uint64_t total = tally_total(t->tally, 0);
+
+	if (n)
+		printf("%s%zu smaller row%s with %.2f%% of %s not shown (-n, --min-share)%s\n",
+			term_dim(), n, n == 1 ? "" : "s", 100 * share_of(total - shown, total),
+			t->events[0].name, term_reset());
+}
+
+static void print_rows(const struct top *t)
+{
+	struct table *table = start_table(t);
+	const struct tally_row *rows;
+	size_t n = tally_rows(t->tally, &rows), shown = 0;
+	uint64_t so_far = 0;
+
+	for (size_t i = 0; i < n && shown < t->rows; i++) {
+		if (!is_shown(t, &rows[i]))
+			continue;
+		so_far += rows[i].samples[0];
+		shown++;
+		count_cells(table, t, &rows[i], so_far);
+		name_cells(table, t, &rows[i]);
+		table_row(table);
+	}
+	table_print(table, stdout, term_width());
+	table_destroy(table);
+	print_rest(t, n - shown, so_far);
+}
+
+static void print_text(const struct top *t)
+{
+	const struct tally_row *rows;
+
+	if (t->nevents)
+		print_heading(t);
+	if (tally_rows(t->tally, &rows))
+		print_rows(t);
+	else
+		printf("no samples\n");
+}
+
+/* ---- options ---- */
+
+enum { TOP_BY = REPORT_LAST, TOP_MIN_SHARE, TOP_SORT };
+
+static int set_view(struct top *t, const char *name)
+{
+	for (size_t i = 0; i < sizeof views / sizeof *views; i++)
+		if (!strcmp(views[i].name, name)) {
+			t->view = &views[i];
+			return 0;
+		}
+	return cmd_usage("top",
+		"--by takes procedure, image, process, thread, comm, line, cgroup or cpu, not '%s'",
+		name);
+}
+
+static int top_option(struct top *t, int c, char **argv)
+{
+	struct err e = {0};
+
+	switch (c) {
+	case 'n':
+		if (parse_uint(optarg, 1, SIZE_MAX, &t->rows))
+			return cmd_usage("top", "-n takes a number of rows, not '%s'", optarg);
+		return 0;
+	case TOP_BY:
+		return set_view(t, optarg);
+	case TOP_MIN_SHARE:
+		if (parse_share(optarg, &t->min_share))
+			return cmd_usage("top",
+				"--min-share takes \"0.5%%\" or \"0.005\", not '%s'", optarg);
+		return 0;
+	case TOP_SORT:
+		t->sort = optarg;
+		return 0;
+	}
+	switch (report_option(&t->report, c, optarg, &e)) {
+	case 0:
+		return 0;
+	case 1:
+		return cmd_bad_option("top", c, argv);
+	}
+	return cmd_usage("top", "%s", e.text);
+}
+
+static int parse(struct top *t, int argc, char **argv)
+{
+	static const struct option options[] = {REPORT_LONG,
+		{"by", required_argument, NULL, TOP_BY}, {"rows", required_argument, NULL, 'n'},
+		{"min-share", required_argument, NULL, TOP_MIN_SHARE},
+		{"sort", required_argument, NULL, TOP_SORT}, {0}};
+	int c, rc = 0;
+
+	opterr = 0;
+	while (!rc && (c = getopt_long(argc, argv, ":n:" REPORT_SHORT, options, NULL)) != -1)
+		if (c == 'h')
+			return -1;
+		else
+			rc = top_option(t, c, argv);
+	if (!rc && optind < argc)
+		return cmd_usage("top",
+			"'%s' is no option; filters are --comm, --image, --proc, --pid",
+			argv[optind]);
+	if (!rc && t->report.procedure && t->view->by != TALLY_PROCEDURE &&
+		t->view->by != TALLY_LINE)
+		return cmd_usage("top", "--proc goes with --by procedure and --by line only");
+	return rc;
+}
+
+/* ---- the whole ---- */
+
+static int report(struct top *t, struct store *s, struct err *e)
+{
+	struct selection_options o = {
+		.filter = t->report.filter,
+		.first = t->sort,
+		.events = t->report.events.p,
+		.nevents = t->report.events.n,
+	};
+	int rc = selection_create(s, &o, &t->sel, e);
+
+	if (!rc)
+		rc = tally_create(t->sel, t->view->by, t->report.procedure, &t->tally, e);
+	if (rc)
+		return rc;
+	t->nevents = selection_events(t->sel, &t->events);
+	if (t->min_share < 0)
+		t->min_share = t->report.json ? 0 : text_min_share;
+	report_pager(&t->report);
+	if (t->report.json)
+		print_json(t);
+	else
+		print_text(t);
+	return 0;
+}
+
+int cmd_top(int argc, char **argv)
+{
+	struct top t = {.view = &views[0], .rows = SIZE_MAX, .min_share = -1};
+	struct store *s = NULL;
+	struct err e = {0};
+	int code = parse(&t, argc, argv);
+
+	if (code < 0) {
+		code = cmd_help_text("top");
+	} else if (!code && (report_open(&t.report, &s, &e) || report(&t, s, &e))) {
+		code = cmd_fail(&e);
+	}
+	tally_destroy(t.tally);
+	selection_destroy(t.sel);
+	store_close(s);
+	report_deinit(&t.report);
+	return code;
+}
