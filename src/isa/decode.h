@@ -1,5 +1,5 @@
 /*
- * The one x86-64 decoder of the project: a facade over Zydis, which no other file includes.
+ * The one x86-64 decoder of the project: a facade over Zydis, which no other room includes.
  */
 #ifndef CULPRIT_ISA_DECODE_H
 #define CULPRIT_ISA_DECODE_H
@@ -15,17 +15,17 @@ enum insn_kind {
 	INSN_CALL,          /* call, direct */
 	INSN_JUMP_INDIRECT, /* jmp through register or memory */
 	INSN_CALL_INDIRECT,
-	INSN_RETURN, /* ret, iret, sysret */
-	INSN_SYSCALL,
-	INSN_TRAP, /* ud2, hlt, int3 */
+	INSN_RETURN,  /* ret, iret, sysret */
+	INSN_SYSCALL, /* syscall, sysenter, int n */
+	INSN_TRAP,    /* ud2, hlt, int3 */
 };
 
 struct insn {
 	uint64_t address;
 	uint8_t length;
 	enum insn_kind kind;
-	uint64_t target;  /* of a direct transfer, else 0 */
-	uint64_t memory;  /* address of a rip-relative memory operand, else 0 */
+	uint64_t target; /* of a direct transfer, else 0 */
+	uint64_t memory; /* address of a rip-relative memory operand, else 0 */
 };
 
 /* 0, or -EBADMSG when the bytes are no instruction (or are cut off). */
@@ -42,6 +42,6 @@ typedef bool isa_namer(void *arg, uint64_t address, char *name, size_t size);
  * the instruction in bytes (1 for a bad one, 0 when n is 0).
  */
 size_t isa_text(const void *code, size_t n, uint64_t address, enum isa_syntax syntax,
-		isa_namer *namer, void *arg, char *text, size_t size);
+	isa_namer *namer, void *arg, char *text, size_t size);
 
 #endif
