@@ -514,25 +514,32 @@ static bool is_wide_nop(const ZydisDecodedInstruction *in)
 	       in->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE;
 }
 
+static void put_padded(struct text *t, const char *name)
+{
+	put(t, "%s", name);
+	if (t->n < NAME_WIDTH)
+		put(t, "%*s", (int)(NAME_WIDTH - t->n), "");
+}
+
+static void drop_padding(struct text *t)
+{
+	while (t->n && t->n < t->size && t->p[t->n - 1] == ' ')
+		t->p[--t->n] = 0;
+}
+
 static void put_instruction(struct text *t)
 {
 	struct mnemonic name;
 	put_prefixes(t);
 	if (is_wide_nop(t->in)) {
-		put(t, "%s", t->syntax == ISA_ATT ? "xchg   %ax,%ax" : "xchg   ax,ax");
+		put_padded(t, "xchg");
+		put(t, t->syntax == ISA_ATT ? " %%ax,%%ax" : " ax,ax");
 		return;
 	}
 	mnemonic_name(t->in, t->ops, t->syntax, &name);
-	put(t, "%s", name.text);
-
-	size_t end = t->n;
-	put(t, "%*s", t->n < NAME_WIDTH ? (int)(NAME_WIDTH - t->n) : 0, "");
-	size_t padded = t->n;
+	put_padded(t, name.text);
 	put_operands(t, name.has_predicate);
-	if (t->n == padded && end < t->size) { /* no operands: no blanks either */
-		t->n = end;
-		t->p[end] = 0;
-	}
+	drop_padding(t);
 	if (t->refers) {
 		put(t, "        # ");
 		put_address(t, t->referred);
