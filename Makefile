@@ -25,7 +25,8 @@ BUILD := build$(if $(SAN),/san)
 ROOMS := base isa image flow store values calls collect analyze edit paths context burst export web
 
 CFLAGS   ?= -O2 -g
-SANFLAGS := $(if $(SAN),-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SANFLAGS := $(if $(SAN),$(SANITIZE))
 WARNINGS := -Wall -Wextra -Wmissing-prototypes -Wshadow -Wvla $(if $(CI),-Werror)
 ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen \
 	      $(WARNINGS) $(CFLAGS) $(SANFLAGS)
@@ -42,8 +43,9 @@ UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
-HELPERS_SRC := $(wildcard tests/e2e/programs/*.c) $(wildcard bench/*.c)
-HELPERS  := $(HELPERS_SRC:%.c=build/%)
+HELPERS_SRC := $(filter-out bench/synthetic_week.c,$(wildcard tests/e2e/programs/*.c \
+	tests/e2e/programs/*.cc bench/*.c))
+HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
 
 .PHONY: all
 all: $(BUILD)/culprit
@@ -76,6 +78,20 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libculprit.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(BUILD)/libculprit.a $(LIBS) -lcmocka
 
+# Reports are tested on databases of known contents, verbs without main.
+$(BUILD)/libtests.a: $(BUILD)/tests/fixtures/fixture.o $(filter-out %/main.o,$(CMD_OBJ))
+	@rm -f $@
+	ar rcs $@ $^
+
+define WITH_FIXTURES
+$$(BUILD)/tests/$(1)/%: tests/$(1)/%.c $$(BUILD)/libtests.a $$(BUILD)/libculprit.a
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) -Itests -MMD -MP -o $$@ $$< $$(BUILD)/libtests.a \
+		$$(BUILD)/libculprit.a $$(LIBS) -lcmocka
+endef
+$(foreach r,analyze cmd fixtures,$(eval $(call WITH_FIXTURES,$(r))))
+e2e: $(BUILD)/tests/fixtures/makedb
+
 build/fuzz/%.o: %.c | $(SKELETONS) build/.packages
 	@mkdir -p $(@D)
 	$(CLANG) -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -Ibuild/gen -O1 -g \
@@ -92,9 +108,18 @@ build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libculprit.a
 .PRECIOUS: build/fuzz/%.o $(BUILD)/%.o $(BUILD)/gen/%.bpf.o
 
 build/tests/e2e/programs/% build/bench/%: | build/.packages
-build/tests/e2e/programs/%: tests/e2e/programs/%.c
+build/tests/e2e/programs/%: tests/e2e/programs/%.c tests/e2e/programs/burn.h
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -std=gnu17 -D_GNU_SOURCE -pthread -o $@ $< -ldl -lm
+
+build/tests/e2e/programs/%: tests/e2e/programs/%.cc
+	@mkdir -p $(@D)
+	$(CXX) -O2 -g -std=gnu++17 -o $@ $<
+
+# A week of profiles is made through the store.
+build/bench/synthetic_week: bench/synthetic_week.c build/libculprit.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 build/bench/%: bench/%.c
 	@mkdir -p $(@D)
@@ -136,7 +161,7 @@ check: layers
 demo: all helpers
 	@tools/demo $(BUILD)/culprit
 
-bench: all helpers
+bench: all helpers build/bench/synthetic_week
 	@bench/run
 
 # ---- what has to be on the machine ----
