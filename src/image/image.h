@@ -3,8 +3,9 @@
  *
  * Addresses are file virtual addresses, those that `objdump -d` prints. Samples arrive as file
  * offsets (what a mapping gives); image_vaddr turns one into the other through the loadable
- * segments. An image is read when it is opened and holds no descriptor or mapping of the file
- * afterwards, except while lines are asked for. Not thread-safe.
+ * segments. An image never maps its file, so nobody can hurt a reader by truncating it. Procedures
+ * and their names live as long as the image (those of the kernel until kernel_refresh). Not
+ * thread-safe.
  */
 #ifndef CULPRIT_IMAGE_IMAGE_H
 #define CULPRIT_IMAGE_IMAGE_H
@@ -68,22 +69,25 @@ struct procedure {
 };
 
 /* "gzip!0x4330" for a procedure without a name: the base name of the image and the start. */
-const char *procedure_label(const struct procedure *p, const char *image_path, char *text,
-			    size_t size);
+const char *procedure_label(
+	const struct procedure *p, const char *image_path, char *text, size_t size);
 
 struct image;
 
 /*
  * Reads an ELF file: identity and segments at once, functions on first use. `path` is for messages
  * and for finding separate debug files; the bytes come from fd, which stays the caller's and may be
- * closed after the call (the image keeps a duplicate only until functions are read; see
- * image_release). -ENOEXEC when it is no x86-64 ELF file, -EBADMSG when it is damaged.
+ * closed after the call (the image keeps a duplicate until image_release). -ENOEXEC when it is no
+ * x86-64 ELF file, -EBADMSG when it is damaged.
  */
 int image_open(const char *path, int fd, struct image **out, struct err *e);
 int image_open_path(const char *path, struct image **out, struct err *e);
 void image_destroy(struct image *im);
 
-/* Lets go of the file and of what was only needed to find functions; look-ups go on working. */
+/*
+ * Lets go of the file; functions are read before, if they were not, so that look-ups go on working.
+ * image_code then opens the path again and takes it only if it is still the same image.
+ */
 void image_release(struct image *im);
 
 enum image_kind image_kind(const struct image *im);

@@ -13,7 +13,7 @@ struct image;
 
 /* An IMAGE_JIT from the text of a map; lines that are not understood are skipped and counted. */
 int jit_map_parse(const char *path, const char *text, size_t n, struct image **out,
-		  size_t *bad_lines, struct err *e);
+	size_t *bad_lines, struct err *e);
 
 /*
  * Reads /tmp/perf-NSPID.map of a process through its own root and pid namespace, only if it is a

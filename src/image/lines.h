@@ -24,7 +24,10 @@ int lines_open(const char *path, const struct image_id *id, struct lines **out, 
 void lines_destroy(struct lines *l);
 int lines_at(struct lines *l, uint64_t vaddr, struct line *out); /* -ENOENT when unknown */
 
-/* Appends one line of a source file ("" when it is not there). Files are read once. */
+/*
+ * One line of a source file without its newline, "" when it is not there. Files are read once; the
+ * text lives as long as the struct lines.
+ */
 const char *lines_source(struct lines *l, const char *file, int line);
 
 #endif
