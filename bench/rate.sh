@@ -1,0 +1,33 @@
+#!/bin/bash
+# The default rate against what the budget allows at the cost of a sample on this host, as the
+# daemon states it and as measured here from outside: time stolen from the spinners at the default
+# rate, above that without a sampler, by the sample.
+. "$(dirname "$0")/lib.sh"
+rounds=10 seconds=5
+options "$@"
+
+start_load 100000
+start daemon 0
+stated=$(daemon_status '"\(.rate) \(.cost) \(.budget)"')
+for ((i = 0; i < rounds; i++)); do
+	"$programs/spinner" -t "$seconds" -x none= -x daemon="${pid[daemon]}"
+done >"$work/spun"
+stop daemon
+stop_load
+read -r own_rate cost budget <<<"$stated"
+
+measured() {
+	sed -n 's/.*share=\([^ ]*\).*/\1/p' "$work/spun" | paste - - |
+		awk -v rate="$own_rate" '{ print ($2 - $1) / rate }'
+}
+header "" value
+row "default rate, samples/s on each CPU" "$own_rate"
+row "budget, % of each CPU" "$(calc "$budget * 100")"
+row "cost of a sample that the daemon states, us" "$(calc "$cost * 1e6")"
+row "cost of a sample measured from outside, us" "$(measured | spread %.2f 1e6)"
+row "rate / (budget / stated cost)" "$(calc "$own_rate * $cost / $budget")"
+row "rate / (budget / measured cost)" \
+	"$(measured | spread %.3f "$(calc "$own_rate / $budget")")"
+echo
+echo "$rounds rounds of $seconds s; median (quartiles)."
+goal "at least 0.8 of what the budget allows" "$own_rate * $cost / $budget >= 0.8"

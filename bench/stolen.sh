@@ -1,0 +1,65 @@
+#!/bin/bash
+# Time stolen from pinned spinners by the sampling interrupts, above that of an empty event, plus
+# the CPU time of the tool's processes, under the mixed load.
+#
+# The samplers stand ready together and take turns of 20 ms (see spinner.c); a second empty event
+# shows how far two equal things come out apart. The CPU time of the processes is measured after
+# that, with culprit's daemon and perf at work all the time.
+. "$(dirname "$0")/lib.sh"
+rounds=12 seconds=10
+options "$@"
+samplers=(empty control culprit perf)
+
+start_load 100000
+for name in "${samplers[@]}"; do
+	start "$name" "$rate"
+	phases+=(-x "$name=${pid[$name]}")
+done
+for ((i = 0; i < rounds; i++)); do
+	"$programs/spinner" -t "$seconds" -x none= "${phases[@]}" | sed "s/^/round=$i /"
+done >"$work/spun"
+stop_all
+
+start daemon "$rate"
+start perf "$rate"
+for ((i = 0; i < (rounds + 3) / 4; i++)); do
+	d0=$(cpu_time "${pid[daemon]}") p0=$(cpu_time "${pid[perf]}")
+	sleep $((seconds * 6))
+	echo "culprit $(calc "($(cpu_time "${pid[daemon]}") - $d0) / ($seconds * 6 * $cpus)")"
+	echo "perf $(calc "($(cpu_time "${pid[perf]}") - $p0) / ($seconds * 6 * $cpus)")"
+done >"$work/processes"
+stop_all
+stop_load
+
+column() { # NAME KEY
+	sed -n "s/.* phase=$1 .* $2=\([^ ]*\).*/\1/p" "$work/spun"
+}
+
+# Stolen share above the empty event's, round by round.
+above() { # NAME
+	paste <(column "$1" share) <(column empty share) | awk '{ print $1 - $2 }'
+}
+
+processes() { # NAME
+	awk -v name="$1" '$1 == name { print $2 }' "$work/processes"
+}
+
+both() { # NAME: median of one plus median of the other
+	calc "$(above "$1" | summary | cut -d' ' -f1) + $(processes "$1" | summary | cut -d' ' -f1)"
+}
+
+header "" "stolen, % of a CPU" "gaps a second" "median gap, us" "above the empty event, %" \
+	"its processes, %" "both, % of the machine"
+for name in none "${samplers[@]}"; do
+	cells=("$name" "$(column "$name" share | spread %.2f 100)" "$(column "$name" rate | spread %.0f)"
+		"$(column "$name" p50 | spread %.2f)" "$(above "$name" | spread %.3f 100)")
+	case $name in
+	culprit | perf) cells+=("$(processes "$name" | spread %.3f 100)" "$(calc "100 * $(both "$name")")") ;;
+	*) cells+=(" " " ") ;;
+	esac
+	row "${cells[@]}"
+done
+echo
+echo "$rounds rounds of $seconds s; median (quartiles); $rate samples/s on each of $cpus CPUs."
+goal "under 0.5% of the machine" "$(both culprit) < 0.005"
+goal "below perf's" "$(both culprit) < $(both perf)"
