@@ -9,10 +9,18 @@
 #include <stdint.h>
 
 struct buf;
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
 
-/* zstd with a one-byte header that says whether it is compressed and the unpacked size. */
-int pack_compress(const void *p, size_t n, struct buf *out);
-int pack_expand(const void *p, size_t n, struct buf *out); /* -EBADMSG */
+#define PACK_LIMIT (256u << 20) /* unpacked bytes of one blob */
+
+/* zstd behind a header that says whether it is compressed and the unpacked size. */
+int pack_compress(const void *p, size_t n, struct buf *out); /* -EFBIG past PACK_LIMIT */
+int pack_expand(const void *p, size_t n, struct buf *out);   /* -EBADMSG */
+
+/* The same for many calls, with zstd's working memory kept by the caller. */
+int pack_compress_with(struct ZSTD_CCtx_s *c, const void *p, size_t n, struct buf *out);
+int pack_expand_with(struct ZSTD_DCtx_s *d, const void *p, size_t n, struct buf *out);
 
 /* A PC profile: (offset, count) sorted by offset, no offset twice, no count 0. */
 struct pc_count {
@@ -22,7 +30,7 @@ void pack_pcs(const struct pc_count *list, size_t n, struct buf *out);
 
 struct pc_reader {
 	const uint8_t *at, *end;
-	uint64_t left, offset;
+	uint64_t left, offset; /* the least offset that the next pair may have */
 };
 int pc_reader_init(struct pc_reader *r, const void *p, size_t n); /* -EBADMSG */
 /* 1 and the next pair, 0 at the end, -EBADMSG. */

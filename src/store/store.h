@@ -8,8 +8,14 @@
  * profile and not a sample.
  *
  * Writing happens in transactions; a killed writer loses only the open one. The file is made with
- * mode 0600. Ids are those of the open database and mean nothing in another. Times are
- * microseconds since the epoch. Not thread-safe: one struct store per thread.
+ * mode 0600; a reader never changes it, and needs no right to write. While a writer has it open the
+ * newest data is in a log beside it (-wal, -shm); closed, it is one file that can be copied.
+ *
+ * Ids are those of the open database and mean nothing in another. Those of epochs and images stay
+ * good until the store is closed, those of processes with a pid until store_expire; what a rolled
+ * back transaction gave out is void. Times are microseconds since 1970. Functions that call back
+ * stop when the callback returns nonzero, and return it if it is negative. Not thread-safe: one
+ * struct store per thread.
  */
 #ifndef CULPRIT_STORE_STORE_H
 #define CULPRIT_STORE_STORE_H
@@ -34,13 +40,16 @@ enum store_mode {
 };
 
 /*
- * -ENOENT absent, -EBADMSG no culprit database or a damaged one, -EPROTO written by a newer version,
- * -EACCES, -ENOSPC. The message names the file and the remedy.
+ * -ENOENT absent, -EBADMSG no culprit database or a damaged one, -EPROTO written by a newer
+ * version, -EACCES, -ENOSPC. The message names the file and the remedy.
  */
 int store_open(const char *path, enum store_mode mode, struct store **out, struct err *e);
 void store_close(struct store *s); /* takes NULL; rolls back what is open */
 
-/* All writing calls stand between these two. */
+/*
+ * All writing calls stand between these two. After an error only store_rollback is left to do. On a
+ * STORE_READ store they give the reading calls between them one state of the database.
+ */
 int store_begin(struct store *s, struct err *e);
 int store_commit(struct store *s, struct err *e);
 void store_rollback(struct store *s);
@@ -60,14 +69,15 @@ struct store_epoch {
 	uint64_t samples, bytes; /* of its profiles; filled on reading */
 	const char *events;      /* "cpu-clock,page-faults"; filled on reading */
 };
-int store_epoch_start(struct store *s, int64_t host, int64_t time, const char *label, int64_t *id,
-		      struct err *e);
+int store_epoch_start(
+	struct store *s, int64_t host, int64_t time, const char *label, int64_t *id, struct err *e);
 int store_epoch_end(struct store *s, int64_t epoch, int64_t time, struct err *e);
 
 typedef int store_epoch_fn(void *arg, const struct store_epoch *epoch); /* nonzero stops */
 int store_epochs(struct store *s, store_epoch_fn *fn, void *arg, struct err *e);
 
-/* How an event was sampled. period is the mean number of events (ns for clocks) a sample stands for. */
+/* How an event was sampled. period is the mean number of events (ns for clocks) a sample stands
+ * for. */
 struct store_event {
 	int64_t id, epoch;
 	const char *name; /* as asked for: "cycles", "cpu-clock:u" */
@@ -77,21 +87,23 @@ struct store_event {
 	double cost;   /* measured seconds a sample, 0 unknown */
 	double budget; /* share of each CPU, 0 when the rate was given */
 };
-int store_event(struct store *s, struct store_event *ev, struct err *e); /* finds or adds; sets id */
+/* Finds by epoch and name, and replaces the figures, or adds; sets id. */
+int store_event(struct store *s, struct store_event *ev, struct err *e);
 typedef int store_event_fn(void *arg, const struct store_event *event);
 int store_events(struct store *s, store_event_fn *fn, void *arg, struct err *e);
 
 /*
  * Every sample is in exactly one of attributed, unknown, lost, throttled and missed; `expected` is
  * the event's own count / period. `scale` is time enabled / time running (1 unless multiplexed).
- * Added per flush.
+ * Added per flush: profiles, totals and accounting of one flush are added with the same t0 and t1,
+ * so that they are compacted and expire together.
  */
 struct store_account {
 	uint64_t attributed, unknown, lost, throttled, missed;
 	double expected, scale;
 };
 int store_account_add(struct store *s, int64_t event, int64_t t0, int64_t t1,
-		      const struct store_account *a, struct err *e);
+	const struct store_account *a, struct err *e);
 
 /* ---- images and their procedures ---- */
 
@@ -115,8 +127,8 @@ struct store_procedure {
 	const void *code;
 	size_t code_size;
 };
-int store_procedures_add(struct store *s, int64_t image, const struct store_procedure *list, size_t n,
-			 struct err *e);
+int store_procedures_add(struct store *s, int64_t image, const struct store_procedure *list,
+	size_t n, struct err *e);
 
 /* All procedures of an image, sorted by start, without code. Free with store_procedures_free. */
 struct store_procedures {
@@ -135,7 +147,7 @@ int store_code(struct store *s, int64_t image, uint64_t start, struct buf *out, 
 
 /*
  * pid 0 with a comm stands for all processes of that name: profiles are kept by comm always, and
- * by pid on request. cgroup may be "".
+ * by pid on request (instead: a sample is in one "pc" profile only). cgroup may be "".
  */
 struct store_process {
 	int64_t id, epoch;
@@ -152,6 +164,8 @@ int store_processes(struct store *s, store_process_fn *fn, void *arg, struct err
 /*
  * What a type of blob can do. `pc` (pack.h) is registered by the store; other profilers bring
  * theirs. merge appends a + b to out; check returns 0 or -EBADMSG; weight is the number of samples.
+ * Profiles of a type that is not registered are kept as they are; they are read with a type that
+ * has only a name.
  */
 struct blob_type {
 	const char *name;
@@ -171,25 +185,28 @@ struct store_profile {
 };
 int store_profile_add(struct store *s, const struct store_profile *p, struct err *e);
 
-/* Which profiles and totals to read; zero fields do not filter. Patterns are shell globs. */
+/*
+ * Which profiles and totals to read; zero fields do not filter. Patterns are shell globs. A pid
+ * matches only what was kept by pid.
+ */
 struct store_filter {
 	const int64_t *epochs; /* ids */
 	size_t nepochs;
 	int64_t t0, t1;           /* those that overlap [t0, t1) */
 	const char *event;        /* name */
-	const char *comm, *image; /* image: matches path, base name or build-id prefix */
+	const char *comm, *image; /* image: path, base name, 4 or more digits of its id */
 	int32_t pid;
 	const struct blob_type *type;
 };
 typedef int store_profile_fn(void *arg, const struct store_profile *p);
 int store_profiles(struct store *s, const struct store_filter *f, store_profile_fn *fn, void *arg,
-		   struct err *e);
+	struct err *e);
 
 /* Accounting summed over what the filter's epochs, times and event select, one call per event. */
-typedef int store_account_fn(void *arg, const struct store_event *event,
-			     const struct store_account *sum);
+typedef int store_account_fn(
+	void *arg, const struct store_event *event, const struct store_account *sum);
 int store_accounts(struct store *s, const struct store_filter *f, store_account_fn *fn, void *arg,
-		   struct err *e);
+	struct err *e);
 
 /* ---- totals: samples without PCs ---- */
 
@@ -202,32 +219,43 @@ struct store_total {
 	uint64_t samples;
 };
 int store_totals_add(struct store *s, int64_t epoch, int64_t t0, int64_t t1,
-		     const struct store_total *rows, size_t n, struct err *e);
+	const struct store_total *rows, size_t n, struct err *e);
 typedef int store_total_fn(void *arg, const struct store_total *row, int64_t t0, int64_t t1);
 int store_totals(struct store *s, const struct store_filter *f, store_total_fn *fn, void *arg,
-		 struct err *e);
+	struct err *e);
 
 /* ---- care ---- */
 
+/* Each of these three is a transaction of its own, or part of the one that is open. */
+
 /*
  * Merges the small profiles and totals of a long run: all that ended before `before` is put
- * together by stretches of `span` microseconds.
+ * together by stretches of `span` microseconds. In totals, processes with less than a thousandth of
+ * a flush's samples then lose their pid (pid, tid and started become 0) and nothing else.
  */
 int store_compact(struct store *s, int64_t before, int64_t span, struct err *e);
 
-/* Removes epochs and stretches that ended before `before`, then the oldest until the file is at most
- * `bytes` (0: no limit); what nothing refers to goes too. */
+/*
+ * Removes epochs and stretches that ended before `before`, then the oldest until the file is at
+ * most `bytes` (0: no limit); what nothing refers to goes too, and the file shrinks.
+ */
 int store_expire(struct store *s, int64_t before, uint64_t bytes, struct err *e);
 
 /* Adds everything of `from` to s; the same images become one; epochs stay apart. */
 int store_merge(struct store *s, struct store *from, struct err *e);
 
-/* Checks structure, every blob and the accounting; calls fn for each fault found. */
+/*
+ * Checks structure, references, every blob and the accounting (for each event, the samples of its
+ * "pc" profiles are attributed + unknown); calls fn for each fault found. 0 when all could be
+ * checked, whatever was found.
+ */
 typedef void store_fault_fn(void *arg, const char *text);
 int store_check(struct store *s, store_fault_fn *fn, void *arg, struct err *e);
 
-/* Bytes by purpose: profile data (profiles, totals, processes, accounting) and cache (procedures,
- * code, images). */
+/*
+ * Bytes by purpose: profile data (profiles; totals with processes and accounting) and cache
+ * (procedures, code, images). `file` is what the disk holds, the log included.
+ */
 struct store_size {
 	uint64_t file, profiles, totals, procedures, code, images, other;
 };
