@@ -29,7 +29,8 @@ struct daemon {
 	const char *label;
 	struct collector *collector;
 	int control, signals;
-	int ready; /* the starter waits here for "" or the reason of a failure */
+	int stopper; /* who asked to stop, and waits until it is done */
+	int ready;   /* the starter waits here for "" or the reason of a failure */
 };
 
 enum { DAEMON_DRAIN = 0x300, DAEMON_FLUSH, DAEMON_KEEP, DAEMON_SIZE, DAEMON_JSON };
@@ -130,36 +131,46 @@ static void put_status(struct daemon *d, struct buf *b)
 		s.last_failure);
 }
 
-/* Serves one request; true when it is the last. */
-static bool serve(struct daemon *d)
+static void answer_and_close(int client, const struct buf *text, const struct err *e)
 {
-	char request[256];
-	int client = control_accept(d->control, request, sizeof request), code = 0;
-	struct err e = {0};
 	struct buf answer = {0};
-	bool stop = false;
 
-	if (client < 0)
-		return false;
-	buf_printf(&answer, "ok\n");
-	if (strcmp(request, "status") == 0)
-		put_status(d, &answer);
-	else if (strcmp(request, "flush") == 0)
-		code = collector_flush(d->collector, &e);
-	else if (strncmp(request, "epoch", 5) == 0)
-		code = collector_epoch(d->collector, request[5] == ' ' ? request + 6 : NULL, &e);
-	else if (strcmp(request, "stop") == 0)
-		stop = true, code = collector_finish(d->collector, &e);
+	if (e->code < 0)
+		buf_printf(&answer, "error %d %s\n", e->code, e->text);
 	else
-		code = err_set(&e, -EINVAL, "the daemon does not know '%s'", request);
-	if (code < 0) {
-		answer.n = 0;
-		buf_printf(&answer, "error %d %s\n", code, e.text);
-	}
+		buf_printf(&answer, "ok\n");
+	if (e->code == 0 && text)
+		buf_put(&answer, text->p, text->n);
 	send(client, answer.p, answer.n, MSG_NOSIGNAL);
 	close(client);
 	buf_deinit(&answer);
-	return stop;
+}
+
+/* Serves one request; true when it is the last, which is answered when all is done. */
+static bool serve(struct daemon *d)
+{
+	char request[256];
+	int client = control_accept(d->control, request, sizeof request);
+	struct err e = {0};
+	struct buf text = {0};
+
+	if (client < 0)
+		return false;
+	if (strcmp(request, "stop") == 0) {
+		d->stopper = client;
+		return true;
+	}
+	if (strcmp(request, "status") == 0)
+		put_status(d, &text);
+	else if (strcmp(request, "flush") == 0)
+		collector_flush(d->collector, &e);
+	else if (strncmp(request, "epoch", 5) == 0)
+		collector_epoch(d->collector, request[5] == ' ' ? request + 6 : NULL, &e);
+	else
+		err_set(&e, -EINVAL, "the daemon does not know '%s'", request);
+	answer_and_close(client, &text, &e);
+	buf_deinit(&text);
+	return false;
 }
 
 /* ---- running ---- */
@@ -204,6 +215,8 @@ static int set_up(struct daemon *d, struct err *e)
 	if (code == 0)
 		code = collector_start(d->collector, e);
 	if (code == 0)
+		target_say_limits(t, d->collector);
+	if (code == 0)
 		code = privilege_drop(e);
 	return code;
 }
@@ -233,20 +246,24 @@ static int loop(struct daemon *d, struct err *e)
 			return err_errno(e, -errno, "cannot wait for samples");
 		if (fds[0].revents)
 			collector_turn(d->collector);
-		if (fds[1].revents && signalled(d))
+		if ((fds[1].revents && signalled(d)) || (fds[2].revents && serve(d)))
 			return collector_finish(d->collector, e);
-		if (fds[2].revents && serve(d))
-			return 0;
 	}
 }
 
-/* Tells the starter how it went: nothing, or an exit code and the reason. */
+/* Tells the starter how set-up went, and lets go of its terminal. */
 static void report_ready(struct daemon *d, const struct err *e)
 {
+	int null;
+
 	if (d->ready < 0)
 		return;
 	if (e->code && write(d->ready, e, sizeof *e) < 0)
 		_exit(EXIT_MACHINE);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	dup2(null, 0);
+	dup2(null, 1);
+	dup2(null, 2);
 	close(d->ready);
 	d->ready = -1;
 }
@@ -257,7 +274,7 @@ static void report_ready(struct daemon *d, const struct err *e)
  */
 static int detach(struct daemon *d, int *status)
 {
-	int p[2], null;
+	int p[2];
 	struct err e = {0};
 
 	if (pipe2(p, O_CLOEXEC) < 0) {
@@ -277,10 +294,6 @@ static int detach(struct daemon *d, int *status)
 		_exit(0);
 	close(p[0]);
 	d->ready = p[1];
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	dup2(null, 0);
-	dup2(null, 1);
-	dup2(null, 2);
 	return chdir("/");
 }
 
@@ -314,8 +327,10 @@ static int start(struct daemon *d)
 	report_ready(d, &e);
 	if (code == 0)
 		code = loop(d, &e);
-	collector_destroy(d->collector);
 	control_close(t->database, d->control);
+	collector_destroy(d->collector);
+	if (d->stopper >= 0)
+		answer_and_close(d->stopper, NULL, &e);
 	return code < 0 ? cmd_fail(&e) : EXIT_DONE;
 }
 
@@ -341,7 +356,7 @@ static int ask_epoch(struct daemon *d)
 
 int cmd_daemon(int argc, char **argv)
 {
-	struct daemon d = {.control = -1, .signals = -1, .ready = -1};
+	struct daemon d = {.control = -1, .signals = -1, .ready = -1, .stopper = -1};
 	int status = parse(&d, argc, argv);
 	const char *what = optind < argc ? argv[optind] : NULL;
 

@@ -1,5 +1,6 @@
 /* culprit record: sample a command, processes or the machine into a database. */
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -212,48 +214,41 @@ static int run(struct recording *r, struct collector *c, struct err *e)
 	}
 }
 
-/* One line: what came together, at which rate and cost, and how much of it is certain. */
-static void say_accounting(const struct recording *r, struct collector *c)
+/* A line an event: what came together, at which rate and cost, and how much of it is certain. */
+static void say_accounting(const struct recording *r, const struct collector_event *ev,
+	const struct collector_status *s)
 {
-	const struct collector_event *events;
-	size_t n = collector_events(c, &events);
-	struct collector_status s;
+	struct buf line = {0};
 	struct stat st = {0};
 
-	collector_status(c, &s);
+	buf_printf(&line,
+		"%s: %" PRIu64 " samples, %" PRIu64 " unknown, %" PRIu64 " lost, %" PRIu64
+		" throttled, %" PRIu64 " missed",
+		ev->name, ev->samples, ev->unknown, ev->lost, ev->throttled, ev->missed);
+	if (s->rate > 0)
+		buf_printf(&line, "; %.0f/s", s->rate);
+	if (s->cost > 0)
+		buf_printf(&line, ", %.1f us each", s->cost * 1e6);
+	if (s->budget > 0)
+		buf_printf(&line, ", budget %g%%", s->budget * 100);
 	stat(r->target.database, &st);
-	for (size_t i = 0; i < n; i++) {
-		const struct collector_event *ev = &events[i];
-
-		fprintf(stderr,
-			"culprit: %s: %llu samples, %llu unknown, %llu lost, %llu throttled, "
-			"%llu missed",
-			ev->name, (unsigned long long)ev->samples, (unsigned long long)ev->unknown,
-			(unsigned long long)ev->lost, (unsigned long long)ev->throttled,
-			(unsigned long long)ev->missed);
-		if (s.rate > 0)
-			fprintf(stderr, "; %.0f/s", s.rate);
-		if (s.cost > 0)
-			fprintf(stderr, ", %.1f us each", s.cost * 1e6);
-		if (s.budget > 0)
-			fprintf(stderr, ", budget %g%%", s.budget * 100);
-		fprintf(stderr, " -> %s (%lld KB)\n", r->target.database,
-			(long long)(st.st_size + 1023) / 1024);
-	}
+	cmd_note("%s -> %s (%lld KB)", buf_cstr(&line), r->target.database,
+		(long long)(st.st_size + 1023) / 1024);
+	buf_deinit(&line);
 }
 
-static void say_limits(const struct recording *r, struct collector *c)
+/* Closes the database before its size is told: what was written is folded in then. */
+static void end_and_account(const struct recording *r, struct collector *c)
 {
-	const struct sampler *s = collector_sampler(c);
+	const struct collector_event *live;
+	size_t n = collector_events(c, &live);
+	_cleanup_free_ struct collector_event *events = xmemdup(live, n * sizeof *live);
+	struct collector_status s;
 
-	if (!sampler_uses_bpf(s) && r->target.how == SAMPLER_BEST && geteuid() == 0)
-		cmd_note("sampling without BPF: %s", sampler_why_not_bpf(s));
-	if (sampler_excludes_kernel(s))
-		cmd_note("user mode only: kernel.perf_event_paranoid forbids the kernel's samples "
-			 "(set it to 1, or give CAP_PERFMON)");
-	else if (collector_kernel_hidden(c))
-		cmd_note("kernel symbols are hidden: set kernel.kptr_restrict to 0 or give "
-			 "CAP_SYSLOG");
+	collector_status(c, &s);
+	collector_destroy(c);
+	for (size_t i = 0; i < n && !r->quiet; i++)
+		say_accounting(r, &events[i], &s);
 }
 
 static void say_command_status(const struct recording *r)
@@ -296,7 +291,7 @@ static int record(struct recording *r, struct err *e)
 	if (code == 0)
 		code = collector_start(c, e);
 	if (code == 0 && !r->quiet)
-		say_limits(r, c);
+		target_say_limits(&r->target, c);
 	if (code == 0 && r->command) {
 		code = release_command(r, e);
 		if (code < 0)
@@ -306,12 +301,14 @@ static int record(struct recording *r, struct err *e)
 		code = run(r, c, e);
 	if (c && code == 0)
 		code = collector_finish(c, e);
-	if (code == 0 && !r->quiet) {
-		say_command_status(r);
-		say_accounting(r, c);
+	if (code < 0) {
+		collector_destroy(c);
+		return code;
 	}
-	collector_destroy(c);
-	return code;
+	if (!r->quiet)
+		say_command_status(r);
+	end_and_account(r, c);
+	return 0;
 }
 
 int cmd_record(int argc, char **argv)

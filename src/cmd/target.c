@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int add_ids(struct target *t, const char *option, const char *list, bool threads)
 {
@@ -169,10 +170,24 @@ int target_finish(struct target *t)
 	o->database = t->database;
 	o->per_process = t->per_process;
 	choose_rate(t, o);
+	return 0;
+}
+
+void target_say_limits(const struct target *t, struct collector *c)
+{
+	const struct sampler *s = collector_sampler(c);
+
 	vec_each (ev, &t->events)
 		if (ev->fell_back)
 			cmd_note("this machine has no cycle counter; sampling %s", ev->name);
-	return 0;
+	if (!sampler_uses_bpf(s) && t->how == SAMPLER_BEST && geteuid() == 0)
+		cmd_note("sampling without BPF: %s", sampler_why_not_bpf(s));
+	if (sampler_excludes_kernel(s))
+		cmd_note("user mode only: kernel.perf_event_paranoid forbids the kernel's samples "
+			 "(set it to 1, or give CAP_PERFMON)");
+	else if (collector_kernel_hidden(c))
+		cmd_note("kernel symbols are hidden: set kernel.kptr_restrict to 0 or give "
+			 "CAP_SYSLOG");
 }
 
 void target_deinit(struct target *t)

@@ -61,6 +61,9 @@ int target_option(struct target *t, int option, const char *argument);
 /* Parses default events, finds the rate within the budget and fills t->options. 0 or an exit code.
  */
 int target_finish(struct target *t);
+/* Says what this machine keeps from the samples: a line for each limit. */
+void target_say_limits(const struct target *t, struct collector *c);
+
 void target_deinit(struct target *t);
 
 #endif

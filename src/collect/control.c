@@ -152,6 +152,8 @@ int control_ask(const char *database, const char *request, struct buf *answer, s
 	if (code == 0)
 		code = receive_all(fd, answer);
 	close(fd);
+	if (code == -ECONNRESET || code == -EPIPE)
+		return err_set(e, -ENOTCONN, "the daemon of %s is just ending", database);
 	if (code < 0)
 		return err_errno(e, code, "the daemon of %s does not answer", database);
 	return read_outcome(answer, e);
