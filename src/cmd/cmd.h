@@ -28,6 +28,9 @@ CMD_VERBS(CMD_DECLARE)
 
 /* ---- how a verb ends (end.c) ---- */
 
+/* Prints text that nobody vouches for (names, paths, source): control characters become '?'. */
+void cmd_put(FILE *out, const char *s);
+
 /* Prints "culprit: TEXT" on standard error; the exit code that fits. */
 int cmd_fail(const struct err *e);
 

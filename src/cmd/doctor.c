@@ -59,7 +59,7 @@ static bool has_capability(cap_value_t which)
 }
 
 /* The command that gives the program its rights for every user. */
-static void remedy_setcap(struct finding *f, const char *otherwise)
+static void remedy_setcap(struct finding *f)
 {
 	char self[256] = "culprit";
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -67,9 +67,9 @@ static void remedy_setcap(struct finding *f, const char *otherwise)
 	if (n > 0)
 		self[n] = 0;
 	remedy(f,
-		"%s, or: sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_dac_read_search,"
-		"cap_syslog=ep %s",
-		otherwise, self);
+		"sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_dac_read_search,cap_syslog=ep "
+		"%s  # or run as root",
+		self);
 }
 
 /* ---- sampling ---- */
@@ -107,7 +107,7 @@ static void check_pmu(struct finding *f)
 		return;
 	}
 	found(f, "no cycle counter (%s): cpu-clock is sampled instead of cycles", strerror(-rc));
-	remedy(f, "run on metal, or give the virtual machine a PMU (qemu: -cpu host,pmu=on)");
+	remedy(f, "# run on metal, or give the virtual machine a PMU (qemu: -cpu host,pmu=on)");
 }
 
 static void check_whole_machine(struct finding *f)
@@ -121,7 +121,7 @@ static void check_whole_machine(struct finding *f)
 	rc = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0, -1, true);
 	found(f, rc ? "not even own processes can be sampled"
 		    : "only own processes can be sampled (record COMMAND, record -p)");
-	remedy_setcap(f, "run as root");
+	remedy_setcap(f);
 }
 
 static void check_paranoid(struct finding *f)
@@ -133,7 +133,7 @@ static void check_paranoid(struct finding *f)
 
 	if (io_read_long("/proc/sys/kernel/perf_event_paranoid", &level)) {
 		found(f, "the kernel has no perf events");
-		remedy(f, "boot a kernel with CONFIG_PERF_EVENTS=y");
+		remedy(f, "# boot a kernel with CONFIG_PERF_EVENTS=y");
 		return;
 	}
 	index = level < -1 ? 0 : level > 3 ? 4 : (int)level + 1;
@@ -150,7 +150,7 @@ static void check_sample_rate(struct finding *f)
 	if (io_read_long("/proc/sys/kernel/perf_event_max_sample_rate", &rate) ||
 		io_read_long("/proc/sys/kernel/perf_cpu_time_max_percent", &percent)) {
 		found(f, "the kernel has no perf events");
-		remedy(f, "boot a kernel with CONFIG_PERF_EVENTS=y");
+		remedy(f, "# boot a kernel with CONFIG_PERF_EVENTS=y");
 		return;
 	}
 	found(f, "at most %ld samples a second and CPU, %ld%% of CPU time", rate, percent);
@@ -196,8 +196,9 @@ static void check_bpf(struct finding *f)
 	}
 	if (rc == -ENOSYS || rc == -EINVAL) {
 		found(f, "the kernel has no BPF programs for perf events (%s)", strerror(-rc));
-		remedy(f, "boot a kernel with CONFIG_BPF_SYSCALL=y and CONFIG_BPF_EVENTS=y; until "
-			  "then samples are read from perf's ring buffers");
+		remedy(f,
+			"# boot a kernel with CONFIG_BPF_SYSCALL=y and CONFIG_BPF_EVENTS=y; until "
+			"then samples are read from perf's ring buffers");
 		return;
 	}
 	found(f,
@@ -205,7 +206,7 @@ static void check_bpf(struct finding *f)
 		"%ld): samples are read from perf's ring buffers",
 		strerror(-rc), has_capability(CAP_BPF) ? "yes" : "no",
 		has_capability(CAP_PERFMON) ? "yes" : "no", unprivileged);
-	remedy_setcap(f, "run as root");
+	remedy_setcap(f);
 }
 
 static void check_btf(struct finding *f)
@@ -215,8 +216,8 @@ static void check_btf(struct finding *f)
 		return;
 	}
 	found(f, "/sys/kernel/btf/vmlinux: %s", strerror(errno));
-	remedy(f, "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (Debian: sudo apt install "
-		  "linux-image-amd64)");
+	remedy(f, "sudo apt install linux-image-amd64  # or any kernel with "
+		  "CONFIG_DEBUG_INFO_BTF=y; then reboot");
 }
 
 /* ---- names ---- */
@@ -250,7 +251,7 @@ static void check_kernel_symbols(struct finding *f)
 	}
 	if (rc) {
 		found(f, "/proc/kallsyms: %s", strerror(-rc));
-		remedy(f, "boot a kernel with CONFIG_KALLSYMS=y");
+		remedy(f, "# boot a kernel with CONFIG_KALLSYMS=y");
 		return;
 	}
 	found(f,
@@ -260,8 +261,8 @@ static void check_kernel_symbols(struct finding *f)
 	if (restricted > 0 && has_capability(CAP_SYSLOG))
 		remedy(f, "sudo sysctl kernel.kptr_restrict=1");
 	else
-		remedy(f, "run as root, or: sudo sysctl kernel.kptr_restrict=0 "
-			  "kernel.perf_event_paranoid=1");
+		remedy(f, "sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1  "
+			  "# or run as root");
 }
 
 static void check_tracefs(struct finding *f)
@@ -277,7 +278,7 @@ static void check_tracefs(struct finding *f)
 	}
 	if (errno == EACCES) {
 		found(f, "tracefs cannot be read: tracepoints are not for this user");
-		remedy(f, "run as root, or: sudo mount -o remount,mode=755 /sys/kernel/tracing");
+		remedy(f, "sudo mount -o remount,mode=755 /sys/kernel/tracing  # or run as root");
 		return;
 	}
 	found(f, "tracefs is not mounted: no tracepoints");
@@ -320,7 +321,7 @@ static void check_debug_symbols(struct finding *f)
 		return;
 	}
 	found(f, "no separate debug files: stripped programs have no source lines and few names");
-	remedy(f, "export DEBUGINFOD_URLS=%s (or sudo apt install PACKAGE-dbgsym)",
+	remedy(f, "export DEBUGINFOD_URLS=%s  # or: sudo apt install PACKAGE-dbgsym",
 		debuginfod_server());
 }
 
@@ -336,14 +337,14 @@ static void check_space(struct finding *f)
 
 	if (statvfs(".", &here) || statvfs(place, &daemon)) {
 		found(f, "cannot tell the free space: %s", strerror(errno));
-		remedy(f, "cd to a directory that exists");
+		remedy(f, "cd  # to a directory that exists");
 		return;
 	}
 	mb[0] = here.f_bavail * here.f_frsize >> 20;
 	mb[1] = daemon.f_bavail * daemon.f_frsize >> 20;
 	found(f, "%" PRIu64 " MB free here, %" PRIu64 " MB in %s", mb[0], mb[1], place);
 	if (mb[0] < LEAST_MB)
-		remedy(f, "record to a file on another disk: culprit record -o FILE");
+		remedy(f, "culprit record -o FILE  # on another disk");
 	if (mb[1] < LEAST_MB)
 		remedy(f, "sudo culprit db expire -i %s --size 100M", CULPRIT_SYSTEM_DB);
 }
@@ -358,8 +359,7 @@ static void check_database(struct finding *f)
 	if (access(path, F_OK)) {
 		found(f, "none yet; record would make ./%s", CULPRIT_LOCAL_DB);
 		if (access(".", W_OK))
-			remedy(f, "cd to a directory that you may write to, or: culprit record -o "
-				  "FILE");
+			remedy(f, "culprit record -o FILE  # in a directory that you may write to");
 		return;
 	}
 	rc = store_open(path, STORE_READ, &s, &e);
@@ -389,7 +389,7 @@ static void check_daemon(struct finding *f)
 		return;
 	}
 	found(f, "does not run");
-	remedy(f, "sudo culprit daemon start (or sudo systemctl enable --now culprit)");
+	remedy(f, "sudo culprit daemon start  # or: sudo systemctl enable --now culprit");
 }
 
 /* ---- the machine ---- */
@@ -446,9 +446,9 @@ static void check_steal(struct finding *f)
 	found(f, "%s, %.2f%% of CPU time stolen since boot",
 		is_virtual() ? "a virtual machine" : "no hypervisor", share > 0 ? 100 * share : 0);
 	if (share > 0.01)
-		remedy(f,
-			"reserve CPUs for this virtual machine: stolen time is charged to whatever "
-			"was running");
+		remedy(f, "# reserve CPUs for this virtual machine: stolen time is charged to "
+			  "whatever "
+			  "was running");
 }
 
 static const struct check {

@@ -1,15 +1,40 @@
 #include "base/err.h"
+#include "base/mem.h"
+#include "base/utf8.h"
 #include "cmd/cmd.h"
 
 #include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
 
+void cmd_put(FILE *out, const char *s)
+{
+	while (*s) {
+		size_t n;
+		uint32_t c = utf8_decode(s, &n);
+
+		if ((c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || c == UTF8_BAD)
+			fputc('?', out);
+		else
+			fwrite(s, 1, n, out);
+		s += n;
+	}
+}
+
 int cmd_fail(const struct err *e)
 {
 	fflush(stdout);
-	fprintf(stderr, "culprit: %s\n", e->text);
+	fputs("culprit: ", stderr);
+	cmd_put(stderr, e->text);
+	fputc('\n', stderr);
 	return err_exit_code(e->code);
+}
+
+static void __attribute__((format(printf, 1, 0))) put_formatted(const char *fmt, va_list ap)
+{
+	_cleanup_free_ char *text = xvasprintf(fmt, ap);
+
+	cmd_put(stderr, text);
 }
 
 int cmd_usage(const char *verb, const char *fmt, ...)
@@ -18,7 +43,7 @@ int cmd_usage(const char *verb, const char *fmt, ...)
 
 	fprintf(stderr, "culprit %s: ", verb);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	put_formatted(fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "; see 'culprit help %s'\n", verb);
 	return EXIT_USAGE;
@@ -44,7 +69,7 @@ void cmd_note(const char *fmt, ...)
 
 	fputs("culprit: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	put_formatted(fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
 }

@@ -39,9 +39,13 @@ static void print_candidates(const struct tally_row **rows, size_t n)
 {
 	enum { MOST = 20 };
 
-	for (size_t i = 0; i < n && i < MOST; i++)
-		fprintf(stderr, "%10" PRIu64 "  %s!0x%" PRIx64 "  %s\n", rows[i]->samples[0],
-			selected_image_name(rows[i]->image), rows[i]->start, rows[i]->name);
+	for (size_t i = 0; i < n && i < MOST; i++) {
+		fprintf(stderr, "%10" PRIu64 "  ", rows[i]->samples[0]);
+		cmd_put(stderr, selected_image_name(rows[i]->image));
+		fprintf(stderr, "!0x%" PRIx64 "  ", rows[i]->start);
+		cmd_put(stderr, rows[i]->name);
+		fputc('\n', stderr);
+	}
 	if (n > MOST)
 		fprintf(stderr, "            and %zu more\n", n - MOST);
 }
@@ -141,13 +145,6 @@ struct text_list {
 	int line;
 };
 
-/* Source and names come from files nobody vouches for: control characters stay there. */
-static void print_clean(const char *s)
-{
-	for (; *s; s++)
-		putchar((unsigned char)*s < 0x20 && *s != '\t' ? '?' : *s);
-}
-
 static int count_width(const struct list *l, size_t event)
 {
 	char digits[24];
@@ -177,9 +174,9 @@ static void print_source(struct text_list *t, const struct listing_line *line)
 	slash = strrchr(line->file, '/');
 	print_blank(t->l);
 	fputs(term_dim(), stdout);
-	print_clean(slash ? slash + 1 : line->file);
+	cmd_put(stdout, slash ? slash + 1 : line->file);
 	printf(":%d ", line->line);
-	print_clean(line->source);
+	cmd_put(stdout, line->source);
 	printf("%s\n", term_reset());
 }
 
@@ -221,7 +218,7 @@ static int print_line(void *arg, const struct listing_line *line)
 	fputs(colour, stdout);
 	print_counts(t->l, line->samples);
 	printf("%*" PRIx64 "  ", t->address_width, line->address);
-	print_clean(line->text ? line->text : "?");
+	cmd_put(stdout, line->text ? line->text : "?");
 	printf("%s\n", *colour ? term_reset() : "");
 	return 0;
 }
@@ -236,8 +233,10 @@ static void print_heading(const struct list *l)
 			100 * share_of(here, all));
 	}
 	printf(" in ");
-	print_clean(l->row->name);
-	printf("\n%s at 0x%" PRIx64 "\n\n%s", l->row->image->path, l->row->start, term_bold());
+	cmd_put(stdout, l->row->name);
+	printf("\n");
+	cmd_put(stdout, l->row->image->path);
+	printf(" at 0x%" PRIx64 "\n\n%s", l->row->start, term_bold());
 	for (size_t i = 0; i < l->nevents; i++)
 		printf("%*s  %s", count_width(l, i), l->events[i].name, i ? "" : "      %  ");
 }

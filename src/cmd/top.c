@@ -20,16 +20,16 @@ struct top {
 	struct report report;
 	const struct view *view;
 	const char *sort;
-	uint64_t rows;    /* at most */
-	double min_share; /* negative: the default of the format */
+	uint64_t rows; /* at most; 0: not given */
+	double min_share;
 	struct selection *sel;
 	struct tally *tally;
 	const struct selected_event *events;
 	size_t nevents;
 };
 
-/* Small rows are noise to a reader; a script gets everything. */
-static const double text_min_share = 0.0005;
+/* Without -n and --min-share a reader gets this many, a script all. */
+enum { TEXT_ROWS = 100 };
 
 static double share_of(uint64_t part, uint64_t whole)
 {
@@ -203,20 +203,27 @@ static bool is_narrowed(const struct top *t)
 static void print_account(const struct selected_event *ev)
 {
 	const struct store_account *a = &ev->account;
-	uint64_t taken = a->attributed + a->unknown;
+	const struct {
+		const char *what;
+		uint64_t n;
+	} list[] = {{"unknown", a->unknown}, {"lost", a->lost}, {"throttled", a->throttled},
+		{"missed", a->missed}};
+	uint64_t all = a->attributed + a->unknown + a->lost + a->throttled + a->missed;
+	bool any = false;
 
-	if (a->unknown)
-		printf("%s: %" PRIu64 " unknown (%.2f%%)\n", ev->name, a->unknown,
-			100 * share_of(a->unknown, taken));
-	if (a->lost)
-		printf("%s: %" PRIu64 " lost (%.2f%%)\n", ev->name, a->lost,
-			100 * share_of(a->lost, taken + a->lost));
-	if (a->throttled)
-		printf("%s: %" PRIu64 " throttled\n", ev->name, a->throttled);
-	if (a->missed)
-		printf("%s: %" PRIu64 " missed\n", ev->name, a->missed);
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		if (!list[i].n)
+			continue;
+		printf(any ? ", " : "%s: ", ev->name);
+		printf("%" PRIu64 " %s (%.2f%%)", list[i].n, list[i].what,
+			100 * share_of(list[i].n, all));
+		any = true;
+	}
 	if (a->scale > 1.005)
-		printf("%s: sampled %.1f%% of the time (multiplexed)\n", ev->name, 100 / a->scale);
+		printf("%s%s sampled %.1f%% of the time (multiplexed)", any ? "; " : "", ev->name,
+			100 / a->scale);
+	if (any || a->scale > 1.005)
+		printf("\n");
 }
 
 static void print_heading(const struct top *t)
@@ -430,7 +437,7 @@ static int top_option(struct top *t, int c, char **argv)
 
 	switch (c) {
 	case 'n':
-		if (parse_uint(optarg, 1, SIZE_MAX, &t->rows))
+		if (parse_uint(optarg, 1, UINT64_MAX, &t->rows))
 			return cmd_usage("top", "-n takes a number of rows, not '%s'", optarg);
 		return 0;
 	case TOP_BY:
@@ -494,8 +501,8 @@ static int report(struct top *t, struct store *s, struct err *e)
 	if (rc)
 		return rc;
 	t->nevents = selection_events(t->sel, &t->events);
-	if (t->min_share < 0)
-		t->min_share = t->report.json ? 0 : text_min_share;
+	if (!t->rows)
+		t->rows = t->report.json || t->min_share > 0 ? UINT64_MAX : TEXT_ROWS;
 	report_pager(&t->report);
 	if (t->report.json)
 		print_json(t);
@@ -506,7 +513,7 @@ static int report(struct top *t, struct store *s, struct err *e)
 
 int cmd_top(int argc, char **argv)
 {
-	struct top t = {.view = &views[0], .rows = SIZE_MAX, .min_share = -1};
+	struct top t = {.view = &views[0]};
 	struct store *s = NULL;
 	struct err e = {0};
 	int code = parse(&t, argc, argv);
