@@ -154,9 +154,9 @@ void term_pager_start(void)
 
 void term_pager_end(void)
 {
+	fflush(stdout);
 	if (!pager.pid)
 		return;
-	fflush(stdout);
 	dup2(pager.saved, STDOUT_FILENO);
 	close(pager.saved);
 	signal(SIGINT, SIG_IGN); /* all is written: what is typed now is for the pager */
