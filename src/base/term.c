@@ -157,9 +157,9 @@ void term_pager_end(void)
 	fflush(stdout);
 	if (!pager.pid)
 		return;
+	signal(SIGINT, SIG_IGN); /* all is written: what is typed now is for the pager */
 	dup2(pager.saved, STDOUT_FILENO);
 	close(pager.saved);
-	signal(SIGINT, SIG_IGN); /* all is written: what is typed now is for the pager */
 	while (waitpid(pager.pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	sigaction(SIGPIPE, &pager.old_pipe, NULL);

@@ -75,8 +75,42 @@ static void test_layout(void **state)
 	free(text);
 }
 
-/* A second array of rows is laid out like the first. */
+/* Behind an array of rows, objects are laid out as before it. */
 static void test_rows_end(void **state)
+{
+	(void)state;
+	struct json j;
+	char *text;
+	size_t n;
+	begin(&j, &text, &n);
+	json_open(&j, '{');
+	json_key(&j, "rows");
+	json_open(&j, '[');
+	json_open(&j, '{');
+	json_close(&j);
+	json_close(&j);
+	json_key(&j, "a");
+	json_open(&j, '{');
+	json_key(&j, "b");
+	json_open(&j, '{');
+	json_kint(&j, "c", 1);
+	json_close(&j);
+	json_close(&j);
+	json_close(&j);
+	assert_string_equal(finish(&j, &text), "{\n"
+					       "  \"rows\": [\n"
+					       "    {}\n"
+					       "  ],\n"
+					       "  \"a\": {\n"
+					       "    \"b\": {\n"
+					       "      \"c\": 1\n"
+					       "    }\n"
+					       "  }\n"
+					       "}\n");
+	free(text);
+}
+
+static void test_rows_of_rows(void **state)
 {
 	(void)state;
 	struct json j;
@@ -156,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_rows_end),
+		cmocka_unit_test(test_rows_of_rows),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_doubles),
 	};

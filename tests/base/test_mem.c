@@ -114,8 +114,10 @@ static void test_cleanup_closes(void **state)
 	{
 		_cleanup_close_ int fd = open("/dev/null", O_RDONLY);
 		_cleanup_close_ int none = -1;
+		_cleanup_close_ int gone = dup(fd);
 		seen = fd;
 		assert_true(fd >= 0);
+		assert_int_equal(close(gone), 0); /* closing it again fails with EBADF */
 		(void)none;
 		errno = EXDEV;
 	}

@@ -157,6 +157,15 @@ static void interrupt_pager(void)
 	term_pager_end();
 }
 
+static void interrupt_at_end(void)
+{
+	setenv("CULPRIT_PAGER", "cat; kill -INT $PPID", 1);
+	term_pager_start();
+	printf("all of it\n");
+	term_pager_end();
+	printf("after\n");
+}
+
 /* Leaving the pager is no failure; an interrupt waits for the pager first. */
 static void test_pager_ends_early(void **state)
 {
@@ -166,6 +175,8 @@ static void test_pager_ends_early(void **state)
 	assert_string_equal(said, "line 0\r\n");
 	assert_int_equal(on_terminal(interrupt_pager, said, sizeof said), 128 + SIGINT);
 	assert_string_equal(said, "pager done\r\n");
+	assert_int_equal(on_terminal(interrupt_at_end, said, sizeof said), 7);
+	assert_string_equal(said, "all of it\r\nafter\r\n");
 }
 
 static void show_table(void)
