@@ -18,10 +18,6 @@
 
 struct err;
 
-#define CULPRIT_LOCAL_DB  "culprit.db"
-#define CULPRIT_SYSTEM_DB "/var/lib/culprit/culprit.db"
-#define CULPRIT_RUN_DIR   "/run/culprit"
-
 #define CMD_DECLARE(verb, ...) int cmd_##verb(int argc, char **argv);
 CMD_VERBS(CMD_DECLARE)
 #undef CMD_DECLARE

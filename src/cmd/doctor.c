@@ -8,6 +8,7 @@
 #include "base/term.h"
 #include "cmd/cmd.h"
 #include "collect/control.h"
+#include "collect/event.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -371,7 +372,8 @@ static void check_database(struct finding *f)
 	found(f, "%s", e.text);
 	if (rc == -EACCES)
 		remedy(f,
-			"sudo chgrp culprit %s; sudo chmod 640 %s; sudo usermod -aG culprit $USER",
+			"sudo groupadd -f culprit; sudo chgrp culprit %s; sudo chmod 640 %s; sudo "
+			"usermod -aG culprit $USER  # then log in anew",
 			path, path);
 	else
 		remedy(f, "mv %s %s.bad", path, path);
@@ -504,24 +506,16 @@ static void print_text(const struct finding *list)
 	}
 }
 
-int cmd_doctor(int argc, char **argv)
+static void print_event(void *arg, const char *name)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
-	struct finding list[NCHECKS];
-	bool json = false;
-	int c;
+	cmd_put(arg, name);
+	fputc('\n', arg);
+}
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (c == 'h')
-			return cmd_help_text("doctor");
-		if (c != 'j')
-			return cmd_bad_option("doctor", c, argv);
-		json = true;
-	}
-	if (optind < argc)
-		return cmd_usage("doctor", "takes no '%s'", argv[optind]);
+static void diagnose(bool json)
+{
+	struct finding list[NCHECKS];
+
 	for (int i = 0; i < NCHECKS; i++) {
 		list[i] = (struct finding){.ok = true};
 		checks[i].run(&list[i]);
@@ -530,5 +524,31 @@ int cmd_doctor(int argc, char **argv)
 		print_json(list);
 	else
 		print_text(list);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+		{"events", no_argument, NULL, 'e'}, {"help", no_argument, NULL, 'h'}, {0}};
+	bool json = false, events = false;
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (c == 'h')
+			return cmd_help_text("doctor");
+		if (c != 'j' && c != 'e')
+			return cmd_bad_option("doctor", c, argv);
+		json |= c == 'j';
+		events |= c == 'e';
+	}
+	if (optind < argc)
+		return cmd_usage("doctor", "takes no '%s'", argv[optind]);
+	if (json && events)
+		return cmd_usage("doctor", "--events goes without --json");
+	if (events)
+		event_each(print_event, stdout);
+	else
+		diagnose(json);
 	return EXIT_DONE;
 }

@@ -1,8 +1,12 @@
 /*
- * The verbs: X(name, what it answers in one line, usage). The man page is culprit-NAME(1).
+ * The verbs: X(name, what it answers in one line, usage). The man page is culprit-NAME(1). The
+ * default databases stand here because the usage names them.
  */
 #ifndef CULPRIT_CMD_VERBS_H
 #define CULPRIT_CMD_VERBS_H
+
+#define CULPRIT_LOCAL_DB  "culprit.db"
+#define CULPRIT_SYSTEM_DB "/var/lib/culprit/culprit.db"
 
 #define REPORT_USAGE                                                                              \
 	"  -i, --input FILE    the database (default: culprit.db here, else the daemon's)\n"      \
@@ -18,23 +22,40 @@
 
 #define CMD_VERBS(X)                                                                               \
 	X(record, "sample a command, processes or the whole machine into a database",              \
-		"usage: culprit record [options] [-- COMMAND [ARGS...]]\n"                         \
-		"  -a                  the whole machine\n"                                        \
-		"  -p PIDS, -t TIDS    these processes, these threads (comma-separated)\n"         \
-		"  -G CGROUP           this cgroup\n"                                              \
-		"  -C CPUS             only on these CPUs (\"0,2-3\")\n"                           \
-		"  -e EVENTS           what to sample on (default cycles; cpu-clock no PMU)\n"     \
-		"  -F HZ               samples a second on each CPU\n"                             \
-		"  -c PERIOD           events between samples\n"                                   \
+		"usage: culprit record [options] [--] COMMAND [ARGS...]\n"                         \
+		"       culprit record [options] -a | -p PIDS | -t TIDS | -G CGROUP [[--] "        \
+		"COMMAND]\n"                                                                       \
+		"  -a, --all-cpus      the whole machine\n"                                        \
+		"  -p, --pid PIDS      these processes (comma-separated), threads and children "   \
+		"too\n"                                                                            \
+		"  -t, --tid TIDS      these threads\n"                                            \
+		"  -G, --cgroup NAME   this cgroup\n"                                              \
+		"  -C, --cpu CPUS      only on these CPUs (\"0,2-3\")\n"                           \
+		"  -e, --event EVENTS  what to sample on (default: cycles, or cpu-clock without "  \
+		"PMU)\n"                                                                           \
+		"  -F, --freq HZ       samples a second on each CPU\n"                             \
+		"  -c, --count PERIOD  events between two samples\n"                               \
 		"      --budget SHARE  share of each CPU that sampling may cost (default 1%)\n"    \
-		"  -D MS               wait before sampling begins\n"                              \
-		"  -o FILE             the database (default culprit.db)\n"                        \
+		"      --calibrate     measure the cost of a sample anew\n"                        \
+		"  -D, --delay MS      wait before sampling begins\n"                              \
+		"  -o, --output FILE   the database (default culprit.db)\n"                        \
 		"      --no-inherit    do not follow children\n"                                   \
-		"      --per-process   keep profiles by process too, for top --pid\n")             \
+		"      --per-process   with -a and -G too, keep profiles by process\n"             \
+		"      --bpf, --no-bpf count in the kernel or fail; read perf's rings\n"           \
+		"  -q, --quiet         no accounting at the end\n")                                \
 	X(daemon, "the same, always on: start, stop, status, flush, epoch",                        \
-		"usage: culprit daemon start [--foreground] [options]\n"                           \
-		"       culprit daemon stop|flush|epoch\n"                                         \
-		"       culprit daemon status [--json]\n")                                         \
+		"usage: culprit daemon start [options] [LABEL]\n"                                  \
+		"       culprit daemon stop|flush [-o FILE]\n"                                     \
+		"       culprit daemon status [-o FILE] [--json]\n"                                \
+		"       culprit daemon epoch [-o FILE] [LABEL]\n"                                  \
+		"  -f, --foreground    do not detach\n"                                            \
+		"  -o, --db FILE       the database (default " CULPRIT_SYSTEM_DB ")\n"             \
+		"      --drain S       seconds between drains of the sampler (5)\n"                \
+		"      --flush S       seconds between writes to the database (60)\n"              \
+		"      --keep-days N   forget what is older (30; 0 keeps all)\n"                   \
+		"      --keep-size N   bound of the database (1G; 0: none)\n"                      \
+		"  -e -F -c -C -G --budget --calibrate --per-process --bpf --no-bpf: as in "       \
+		"record\n")                                                                        \
 	X(top, "where the time went: samples by procedure, image, process, line, ...",             \
 		"usage: culprit top [options]\n"                                                   \
 		"      --by WHAT       procedure (default), image, process, thread, comm, line,\n" \
@@ -48,11 +69,12 @@
 		"      --syntax att|intel  of the assembly (default att)\n"                        \
 		"      --no-source     assembly alone\n" REPORT_USAGE)                             \
 	X(db, "look after databases: ls, check, merge, expire",                                    \
-		"usage: culprit db ls [--json] [-i FILE | FILE]\n"                                 \
-		"       culprit db check [FILE]\n"                                                 \
+		"usage: culprit db ls [--json] [FILE]\n"                                           \
+		"       culprit db check [FILE...]\n"                                              \
 		"       culprit db merge -o OUT IN...\n"                                           \
-		"       culprit db expire [-i FILE] [--age DAYS|--before DATE] [--size N]\n")      \
+		"       culprit db expire [--age DAYS | --before DATE] [--size BYTES] [FILE]\n")   \
 	X(doctor, "what this machine allows, and how to get the rest",                             \
-		"usage: culprit doctor [--json]\n")
+		"usage: culprit doctor [--json]\n"                                                 \
+		"       culprit doctor --events   the events this machine has\n")
 
 #endif
