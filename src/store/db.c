@@ -18,9 +18,25 @@ static int no_space(struct store *s, int why, struct err *e)
 		s->path, strerror(why), room, need);
 }
 
+/* The errno behind a failure: where SQLite forgot it, the database or its log may know. */
+static int system_error(struct store *s)
+{
+	static const int pointers[] = {SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER};
+	int why = sqlite3_system_errno(s->db);
+	sqlite3_file *file;
+
+	for (int i = 0; !why && i < 2; i++) {
+		file = NULL;
+		sqlite3_file_control(s->db, NULL, pointers[i], &file);
+		if (file && file->pMethods)
+			file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &why);
+	}
+	return why;
+}
+
 static int io_error(struct store *s, int rc, struct err *e)
 {
-	int why = sqlite3_system_errno(s->db);
+	int why = system_error(s);
 
 	switch (why) {
 	case ENOSPC:

@@ -102,11 +102,12 @@ static int connect(struct store *s, int flags, bool immutable)
 }
 
 /* Whether a file beside the database, like its log, is there and not empty. */
-static bool beside(const struct store *s, const char *suffix)
+static bool beside(const struct store *s, const char *suffix, bool *readable)
 {
 	_cleanup_free_ char *path = xasprintf("%s%s", s->path, suffix);
 	struct stat st;
 
+	*readable = !access(path, R_OK);
 	return !stat(path, &st) && st.st_size > 0;
 }
 
@@ -114,27 +115,33 @@ static bool beside(const struct store *s, const char *suffix)
  * A reader changes nothing; but where a writer was killed while it made the file or changed its
  * journal mode, somebody has to undo the half-written page first.
  */
-static int recover(struct store *s)
+static int recover(struct store *s, struct err *e)
 {
 	int rc = connect(s, SQLITE_OPEN_READWRITE, false);
 
-	return rc ? rc : connect(s, SQLITE_OPEN_READONLY, false);
+	if (!rc)
+		rc = connect(s, SQLITE_OPEN_READONLY, false);
+	if (rc)
+		return err_set(e, -EACCES,
+			"%s: its writer was killed and you may not clean up: open it once with the "
+			"right to write ('sudo culprit db check')",
+			s->path);
+	return 0;
 }
 
 static int open_reader(struct store *s, struct err *e)
 {
 	int rc = connect(s, SQLITE_OPEN_READONLY, false), kind = rc & 0xff;
-	bool hindered = kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY;
+	bool readable;
 
-	if (hindered && (beside(s, "-wal") || beside(s, "-journal"))) {
-		rc = recover(s);
-		if (rc)
+	if (kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY) {
+		if (beside(s, "-wal", &readable) && !readable)
 			return err_set(e, -EACCES,
-				"%s: was left in the middle of writing, which you may not undo: "
-				"open it "
-				"once with the right to write ('sudo culprit db check')",
+				"%s-wal: may not be read: give it the group and mode of the "
+				"database",
 				s->path);
-	} else if (hindered) {
+		if (beside(s, "-wal", &readable) || beside(s, "-journal", &readable))
+			return recover(s, e);
 		/* No log, and no right to make one: nobody is writing. */
 		rc = connect(s, SQLITE_OPEN_READONLY, true);
 	}
