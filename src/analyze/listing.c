@@ -132,10 +132,15 @@ static void load_lines(struct listing *l)
 	if (!rc)
 		return;
 	l->lines = NULL;
-	l->no_lines = file_is_gone(l) ? "the file is gone"
-		      : rc == -ESTALE ? "the file was replaced since it was sampled"
-				      : "no line information; install its debug symbols, or set "
-					"DEBUGINFOD_URLS";
+	if (l->image->kind != IMAGE_ELF)
+		l->no_lines = "no line information";
+	else if (file_is_gone(l))
+		l->no_lines = "the file is gone";
+	else if (rc == -ESTALE)
+		l->no_lines = "the file was replaced since it was sampled";
+	else
+		l->no_lines = "no line information; install its debug symbols, or set "
+			      "DEBUGINFOD_URLS";
 }
 
 int listing_create(struct selection *sel, struct selected_image *im, uint32_t procedure,

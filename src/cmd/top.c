@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "base/term.h"
 #include "cmd/cmd.h"
+#include "cmd/shorten.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -242,86 +243,96 @@ static void print_heading(const struct top *t)
 	printf("The counts given below are the number of samples for each listed event type.\n\n");
 }
 
-/* Cuts the beginning of a path, at a slash if it can be, so that at most `width` columns are left.
- */
-static const char *shorten_path(const char *path, size_t width, char *text, size_t size)
-{
-	size_t n = strlen(path);
-	const char *tail, *slash;
-
-	if (!width || n <= width || width < 2 || size < width + 4)
-		return path;
-	tail = path + n - (width - 1);
-	slash = strchr(tail, '/');
-	if (slash && slash[1])
-		tail = slash;
-	snprintf(text, size, "…%s", tail);
-	return text;
-}
-
-/* How many columns of the terminal a name may have, and what is left for the path behind it. */
+/* How many columns of the terminal a name and the path behind it may have. */
 struct widths {
 	size_t name, path; /* 0: no limit */
 };
 
-static struct widths find_widths(const struct top *t)
+static char *line_label(const struct tally_row *r)
 {
-	enum { FIRST = 28, MORE = 20, LEAST = 16 };
-	int width = term_width(), counts = FIRST + MORE * (int)(t->nevents - 1);
-	int left = width - counts;
-
-	if (!width)
-		return (struct widths){0, 0};
-	if (left < 2 * LEAST)
-		left = 2 * LEAST;
-	return (struct widths){(size_t)left / 2, (size_t)left - (size_t)left / 2};
+	return r->known ? xasprintf("%s:%d", r->name, r->line) : xstrdup(r->name);
 }
 
-static void name_cell(struct table *table, const char *name, size_t width)
+static void name_and_path(
+	struct table *table, const struct tally_row *r, bool line, struct widths w)
 {
-	size_t n = strlen(name);
+	_cleanup_free_ char *label = line ? line_label(r) : xstrdup(r->name);
+	_cleanup_free_ char *name =
+		line && r->known ? shorten_path(label, w.name) : shorten_name(label, w.name);
+	_cleanup_free_ char *path = shorten_path(r->image->path, w.path);
 
-	if (width && n > width)
-		table_cell(table, "%.*s…", (int)width - 1, name);
-	else
-		table_cell(table, "%s", name);
+	table_cell(table, "%s", name);
+	table_cell(table, "%s", path);
 }
 
-static void path_cell(struct table *table, const char *path, size_t width)
+static void name_cells(
+	struct table *table, const struct top *t, const struct tally_row *r, struct widths w)
 {
-	char text[512];
-
-	table_cell(table, "%s", shorten_path(path, width, text, sizeof text));
-}
-
-static void name_cells(struct table *table, const struct top *t, const struct tally_row *r)
-{
-	struct widths w = find_widths(t);
-	char line[512], text[512];
-
 	switch (t->view->by) {
 	case TALLY_PROCEDURE:
-		name_cell(table, r->name, w.name);
-		path_cell(table, r->image->path, w.path);
-		break;
 	case TALLY_LINE:
-		snprintf(line, sizeof line, "%s:%d", r->name, r->line);
-		table_cell(table, "%s",
-			r->known ? shorten_path(line, w.name, text, sizeof text) : r->name);
-		path_cell(table, r->image->path, w.path);
+		name_and_path(table, r, t->view->by == TALLY_LINE, w);
 		break;
 	case TALLY_PROCESS:
-		table_cell(table, "%d", r->pid);
+		table_cell(table, r->pid ? "%d" : "-", r->pid);
 		table_cell(table, "%s", r->name);
 		break;
 	case TALLY_THREAD:
-		table_cell(table, "%d", r->tid);
+		table_cell(table, r->tid ? "%d" : "-", r->tid);
 		table_cell(table, "%s", r->name);
-		table_cell(table, "%s (%d)", r->process, r->pid);
+		table_cell(table, r->pid ? "%s (%d)" : "%s", r->process, r->pid);
 		break;
 	default:
 		table_cell(table, "%s", r->name);
 	}
+}
+
+typedef VEC(const struct tally_row *) row_list;
+
+static size_t digits(uint64_t n)
+{
+	char text[24];
+
+	return (size_t)snprintf(text, sizeof text, "%" PRIu64, n);
+}
+
+/* Columns in front of the names: a count and a share for each event, and the cumulative share. */
+static size_t count_columns(const struct top *t)
+{
+	enum { GAP = 2, SHARE = 7 };
+	size_t columns = SHARE + GAP;
+
+	for (size_t i = 0; i < t->nevents; i++) {
+		size_t name = text_columns(t->events[i].name);
+		size_t number = digits(tally_total(t->tally, i));
+
+		columns += (name > number ? name : number) + GAP + SHARE + GAP;
+	}
+	return columns + GAP;
+}
+
+/* A terminal's columns are shared out: the path gives way first, up to half of what there is. */
+static struct widths find_widths(const struct top *t, row_list *rows)
+{
+	enum { LEAST = 12 };
+	size_t width = (size_t)term_width(), before = count_columns(t), left, name = 0, path = 0;
+
+	if (!width || (t->view->by != TALLY_PROCEDURE && t->view->by != TALLY_LINE))
+		return (struct widths){0, 0};
+	vec_each (r, rows) {
+		_cleanup_free_ char *label = line_label(*r);
+		size_t columns = text_columns(t->view->by == TALLY_LINE ? label : (*r)->name);
+
+		name = columns > name ? columns : name;
+		columns = text_columns((*r)->image->path);
+		path = columns > path ? columns : path;
+	}
+	left = width > before + 2 * LEAST ? width - before : 2 * LEAST;
+	if (name + path <= left)
+		return (struct widths){0, 0};
+	if (name > left / 2)
+		name = path < left / 2 ? left - path : left / 2;
+	return (struct widths){name, left - name};
 }
 
 static struct table *start_table(const struct top *t)
@@ -382,25 +393,37 @@ static void print_rest(const struct top *t, size_t n, uint64_t shown)
 			t->events[0].name, term_reset());
 }
 
+static row_list shown_rows(const struct top *t, size_t *hidden)
+{
+	const struct tally_row *rows;
+	size_t n = tally_rows(t->tally, &rows);
+	row_list list = {0};
+
+	for (size_t i = 0; i < n && list.n < t->rows; i++)
+		if (is_shown(t, &rows[i]))
+			*vec_add(&list) = &rows[i];
+	*hidden = n - list.n;
+	return list;
+}
+
 static void print_rows(const struct top *t)
 {
 	struct table *table = start_table(t);
-	const struct tally_row *rows;
-	size_t n = tally_rows(t->tally, &rows), shown = 0;
+	size_t hidden;
+	row_list rows = shown_rows(t, &hidden);
+	struct widths w = find_widths(t, &rows);
 	uint64_t so_far = 0;
 
-	for (size_t i = 0; i < n && shown < t->rows; i++) {
-		if (!is_shown(t, &rows[i]))
-			continue;
-		so_far += rows[i].samples[0];
-		shown++;
-		count_cells(table, t, &rows[i], so_far);
-		name_cells(table, t, &rows[i]);
+	vec_each (r, &rows) {
+		so_far += (*r)->samples[0];
+		count_cells(table, t, *r, so_far);
+		name_cells(table, t, *r, w);
 		table_row(table);
 	}
 	table_print(table, stdout, term_width());
 	table_destroy(table);
-	print_rest(t, n - shown, so_far);
+	vec_deinit(&rows);
+	print_rest(t, hidden, so_far);
 }
 
 static void print_text(const struct top *t)
