@@ -21,8 +21,8 @@ struct calibration {
  * from the cache ($XDG_CACHE_HOME/culprit or ~/.cache/culprit, /var/lib/culprit for root);
  * `fresh` forces measuring.
  */
-int calibrate_cost(const struct event *ev, bool bpf, bool fresh, struct calibration *out,
-		   struct err *e);
+int calibrate_cost(
+	const struct event *ev, bool bpf, bool fresh, struct calibration *out, struct err *e);
 
 /* The highest rate whose cost stays within budget (a share of each CPU), within sane bounds. */
 double calibrate_rate(const struct calibration *c, double budget);

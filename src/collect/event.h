@@ -13,7 +13,7 @@ struct err;
 struct event {
 	char name[96]; /* as asked for, modifiers included */
 	struct perf_event_attr attr;
-	bool is_clock; /* counts nanoseconds */
+	bool is_clock;  /* counts nanoseconds */
 	bool fell_back; /* "cycles" where there is no PMU: this is cpu-clock, and name says so */
 };
 

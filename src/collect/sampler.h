@@ -28,7 +28,7 @@ enum sampler_how {
 };
 
 struct sampler_target {
-	bool all; /* every process on the machine */
+	bool all;          /* every process on the machine */
 	const pid_t *pids; /* processes: all their threads now and later */
 	size_t npids;
 	const pid_t *tids; /* single threads */
@@ -88,8 +88,9 @@ struct sampler_account {
 	uint64_t samples;   /* delivered (the sum of counts) */
 	uint64_t lost;      /* counted but not delivered: full ring, LOST records */
 	uint64_t throttled; /* not taken while the kernel throttled the event */
-	double expected;    /* the event's own count / period */
-	double period;      /* mean */
+	double expected;    /* the event's own count / period, throttled time included; 0: unknown,
+			       since    a clock with :u or :k counts all the time */
+	double period;      /* mean, what one sample stands for; 0: unknown */
 	double scale;       /* time enabled / time running */
 };
 void sampler_account(struct sampler *s, size_t event, struct sampler_account *out);
@@ -97,6 +98,7 @@ void sampler_account(struct sampler *s, size_t event, struct sampler_account *ou
 /* Running totals of the driver, for daemon status and the benchmarks. */
 struct sampler_statistics {
 	uint64_t samples, hits, evictions, dropped;
+	uint64_t sideband_lost;        /* side-band records that found the ring full */
 	uint64_t bpf_run_ns, bpf_runs; /* 0 unless kernel.bpf_stats_enabled */
 	size_t map_bytes;              /* BPF maps and ring buffers */
 };

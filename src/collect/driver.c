@@ -1,0 +1,297 @@
+#include "collect/driver.h"
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "collect/driver.skel.h"
+#include "collect/driver_user.h"
+#include "collect/sampler.h"
+#include "collect/sampler_tally.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The inode of the initial pid namespace, PROC_PID_INIT_INO in the kernel. */
+#define FIRST_PID_NAMESPACE 0xeffffffc
+
+struct driver {
+	struct driver_bpf **instances; /* one for each event, sharing the maps of the first */
+	size_t nevents;
+	struct driver_cpu *cpus;
+	unsigned ncpus;
+	struct ring_buffer *doorbell;
+	struct tally evicted[2]; /* from the tables of either side */
+	uint64_t reported[DRIVER_EVENTS];
+};
+
+/* What libbpf complained about last; it has no other way to tell than printing. */
+static _Thread_local char complaint[200];
+
+static int keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	if (level == LIBBPF_WARN) {
+		vsnprintf(complaint, sizeof complaint, fmt, args);
+		complaint[strcspn(complaint, "\n")] = 0;
+	}
+	return 0;
+}
+
+/* An instance's maps are those of the first one, or made to measure. */
+static int prepare_maps(struct driver *d, struct driver_bpf *b)
+{
+	const struct driver_bpf *first = d->instances[0];
+	int r;
+
+	if (first == b)
+		return bpf_map__set_max_entries(b->maps.cpus, d->ncpus);
+	r = bpf_map__reuse_fd(b->maps.cpus, bpf_map__fd(first->maps.cpus));
+	return r ? r : bpf_map__reuse_fd(b->maps.doorbell, bpf_map__fd(first->maps.doorbell));
+}
+
+static int load_instance(struct driver *d, size_t event)
+{
+	struct driver_bpf *b = driver_bpf__open();
+	int r;
+
+	if (!b)
+		return -errno;
+	d->instances[event] = b;
+	b->rodata->event_number = event;
+	r = prepare_maps(d, b);
+	return r ? r : driver_bpf__load(b);
+}
+
+static int explain_load(int code, struct err *e)
+{
+	if (code == -EPERM || code == -EACCES)
+		return err_set(
+			e, -EPERM, "BPF is not allowed: it needs CAP_BPF and CAP_PERFMON, or root");
+	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+		return err_set(e, -EOPNOTSUPP,
+			"BPF: this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)");
+	return err_errno(
+		e, code, "BPF: cannot load the sampler%s%s", *complaint ? ": " : "", complaint);
+}
+
+static int load(struct driver *d, struct err *e)
+{
+	libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
+	int r = 0;
+
+	*complaint = 0;
+	for (size_t i = 0; i < d->nevents && r == 0; i++)
+		r = load_instance(d, i);
+	libbpf_set_print(before);
+	return r ? explain_load(r, e) : 0;
+}
+
+static int ignore_ring(void *arg, void *data, size_t size)
+{
+	(void)arg, (void)data, (void)size;
+	return 0;
+}
+
+static int map_everything(struct driver *d, struct err *e)
+{
+	struct driver_bpf *b = d->instances[0];
+	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
+	void *p = mmap(NULL, d->ncpus * sizeof *d->cpus, PROT_READ | PROT_WRITE, MAP_SHARED,
+		bpf_map__fd(b->maps.cpus), 0);
+
+	if (p == MAP_FAILED)
+		return err_errno(e, -errno, "BPF: cannot map the sampler's tables");
+	d->cpus = p;
+	d->doorbell = ring_buffer__new(bpf_map__fd(b->maps.doorbell), ignore_ring, NULL, NULL);
+	if (!d->doorbell)
+		return err_errno(e, -errno, "BPF: cannot map the sampler's ring buffer");
+	for (unsigned i = 0; i < d->ncpus; i++)
+		d->cpus[i].base[0] = now;
+	return 0;
+}
+
+/*
+ * The program sees the numbers of the initial pid namespace, perf records those of ours. In another
+ * namespace the two would name different processes.
+ */
+static int check_namespace(struct err *e)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != FIRST_PID_NAMESPACE)
+		return err_set(e, -EOPNOTSUPP,
+			"BPF: this is not the initial pid namespace (start the container with the "
+			"host's)");
+	return 0;
+}
+
+int driver_create(size_t nevents, unsigned cpus, struct driver **out, struct err *e)
+{
+	struct driver *d;
+	int r;
+
+	if (nevents > DRIVER_EVENTS)
+		return err_set(
+			e, -EINVAL, "BPF: %zu events, at most %d fit", nevents, DRIVER_EVENTS);
+	r = check_namespace(e);
+	if (r < 0)
+		return r;
+	d = xcalloc(1, sizeof *d);
+	d->instances = xcalloc(nevents, sizeof *d->instances);
+	d->nevents = nevents;
+	d->ncpus = cpus;
+	tally_init(&d->evicted[0]);
+	tally_init(&d->evicted[1]);
+	r = load(d, e);
+	if (r == 0)
+		r = map_everything(d, e);
+	if (r < 0) {
+		driver_destroy(d);
+		return r;
+	}
+	*out = d;
+	return 0;
+}
+
+void driver_destroy(struct driver *d)
+{
+	if (!d)
+		return;
+	ring_buffer__free(d->doorbell);
+	if (d->cpus)
+		munmap(d->cpus, d->ncpus * sizeof *d->cpus);
+	for (size_t i = d->nevents; i-- > 0;)
+		driver_bpf__destroy(d->instances[i]);
+	tally_deinit(&d->evicted[0]);
+	tally_deinit(&d->evicted[1]);
+	free(d->instances);
+	free(d);
+}
+
+int driver_program(const struct driver *d, size_t event)
+{
+	return bpf_program__fd(d->instances[event]->progs.driver_sample);
+}
+
+int driver_fd(const struct driver *d)
+{
+	return ring_buffer__epoll_fd(d->doorbell);
+}
+
+static void sample_of(
+	const struct driver_cpu *c, const struct driver_entry *e, unsigned cpu, struct sample *out)
+{
+	bool side = e->tag & DRIVER_TAG_SIDE;
+
+	*out = (struct sample){.pc = e->pc,
+		.time = c->base[side] + ((uint64_t)e->seen << DRIVER_SEEN_SHIFT),
+		.pid = (int32_t)e->pid,
+		.tid = (int32_t)e->tid,
+		.generation = e->tag >> DRIVER_TAG_GENERATION_SHIFT,
+		.cpu = cpu,
+		.cgroup = e->cgroup,
+		.count = e->count,
+		.event = e->tag & DRIVER_TAG_EVENT,
+		.kernel = e->tag & DRIVER_TAG_KERNEL};
+}
+
+static void empty_overflow(struct driver *d, unsigned cpu)
+{
+	struct driver_cpu *c = &d->cpus[cpu];
+	uint64_t head = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE), at = c->tail;
+
+	for (; at != head; at++) {
+		const struct driver_entry *e = &c->overflow[at % DRIVER_OVERFLOW];
+		struct sample s;
+
+		sample_of(c, e, cpu, &s);
+		tally_add(&d->evicted[!!(e->tag & DRIVER_TAG_SIDE)], &s);
+	}
+	__atomic_store_n(&c->tail, at, __ATOMIC_RELEASE);
+}
+
+void driver_service(struct driver *d)
+{
+	ring_buffer__consume(d->doorbell);
+	for (unsigned i = 0; i < d->ncpus; i++)
+		empty_overflow(d, i);
+}
+
+void driver_swap(struct driver *d)
+{
+	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
+
+	for (unsigned i = 0; i < d->ncpus; i++) {
+		struct driver_cpu *c = &d->cpus[i];
+
+		c->base[!c->active] = now;
+		__atomic_store_n(&c->active, !c->active, __ATOMIC_RELEASE);
+	}
+}
+
+static void empty_table(
+	struct driver *d, unsigned cpu, void (*fn)(void *arg, const struct sample *s), void *arg)
+{
+	struct driver_cpu *c = &d->cpus[cpu];
+	struct driver_bucket *table = c->table[!c->active];
+
+	for (size_t i = 0; i < DRIVER_BUCKETS * DRIVER_WAYS; i++) {
+		struct driver_entry *e = &table[i / DRIVER_WAYS].way[i % DRIVER_WAYS];
+		struct sample s;
+
+		if (!e->count)
+			continue;
+		sample_of(c, e, cpu, &s);
+		fn(arg, &s);
+		*e = (struct driver_entry){0};
+	}
+}
+
+void driver_collect(struct driver *d, void (*fn)(void *arg, const struct sample *s), void *arg)
+{
+	driver_service(d);
+	for (unsigned i = 0; i < d->ncpus; i++)
+		empty_table(d, i, fn, arg);
+	/* All CPUs turn over together, so the first one's side is everybody's. */
+	tally_deliver(&d->evicted[!d->cpus[0].active], fn, arg);
+}
+
+uint64_t driver_dropped(struct driver *d, size_t event)
+{
+	uint64_t total = 0, fresh;
+
+	for (unsigned i = 0; i < d->ncpus; i++)
+		total += __atomic_load_n(&d->cpus[i].dropped[event], __ATOMIC_RELAXED);
+	fresh = total - d->reported[event];
+	d->reported[event] = total;
+	return fresh;
+}
+
+void driver_statistics(const struct driver *d, struct sampler_statistics *out)
+{
+	for (unsigned i = 0; i < d->ncpus; i++) {
+		const struct driver_cpu *c = &d->cpus[i];
+
+		out->samples += c->hits + c->misses;
+		out->hits += c->hits;
+		out->evictions += c->head;
+		for (size_t ev = 0; ev < d->nevents; ev++)
+			out->dropped += c->dropped[ev];
+	}
+	for (size_t i = 0; i < d->nevents; i++) {
+		struct bpf_prog_info info = {0};
+		__u32 size = sizeof info;
+
+		if (bpf_obj_get_info_by_fd(driver_program(d, i), &info, &size) == 0) {
+			out->bpf_run_ns += info.run_time_ns;
+			out->bpf_runs += info.run_cnt;
+		}
+	}
+	out->map_bytes += d->ncpus * sizeof *d->cpus;
+}

@@ -1,0 +1,41 @@
+/*
+ * The BPF sampler seen from user space: loads driver.bpf.c, turns its tables over and reads them.
+ *
+ * A drain is driver_swap, then ring_settle (no handler writes the old tables any more), then
+ * driver_collect. Between drains driver_service empties the overflow buffers. None of them makes a
+ * system call: all is mapped.
+ */
+#ifndef CULPRIT_COLLECT_DRIVER_USER_H
+#define CULPRIT_COLLECT_DRIVER_USER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct driver;
+struct err;
+struct sample;
+struct sampler_statistics;
+
+/*
+ * For at most DRIVER_EVENTS events; `cpus` is the highest CPU number + 1. -EPERM, -EOPNOTSUPP or
+ * what the kernel said; the text says what is missing.
+ */
+int driver_create(size_t nevents, unsigned cpus, struct driver **out, struct err *e);
+void driver_destroy(struct driver *d);
+
+/* The program to attach to this event's perf events. */
+int driver_program(const struct driver *d, size_t event);
+
+/* Becomes readable when the overflow buffers should be emptied soon. */
+int driver_fd(const struct driver *d);
+
+void driver_service(struct driver *d);
+void driver_swap(struct driver *d);
+void driver_collect(struct driver *d, void (*fn)(void *arg, const struct sample *s), void *arg);
+
+/* Samples of this event dropped for want of room since the last call. */
+uint64_t driver_dropped(struct driver *d, size_t event);
+
+void driver_statistics(const struct driver *d, struct sampler_statistics *out);
+
+#endif
