@@ -9,6 +9,7 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,8 @@ static int flush(struct collector *c, bool last, struct err *e)
 	}
 	c->flushes++;
 	c->failure = (struct err){0};
+	/* Flushing opens images and packs blobs; a process that runs for weeks gives that back. */
+	malloc_trim(0);
 	return 0;
 }
 
@@ -359,6 +362,7 @@ int collector_start(struct collector *c, struct err *e)
 	c->next_flush = now_ns() + c->o.flush_s * 1e9;
 	c->next_care = now_ns() + 600 * 1000000000ull;
 	c->sampling = true;
+	malloc_trim(0); /* loading BPF took the kernel's type information */
 	return t->enable_on_exec || c->o.delayed ? 0 : collector_enable(c, e);
 }
 
