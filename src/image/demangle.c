@@ -85,12 +85,15 @@ static bool grows_too_long(const char *mangled)
 
 /* ---- Rust ---- */
 
-/* The old Rust scheme ends in a component of a hash: 17h0123456789abcdefE. */
-static bool is_rust(const char *mangled)
+/* The old Rust scheme ends in a component of a hash, 17h0123456789abcdefE: where that ends. */
+static char *rust_end(char *mangled)
 {
-	const char *end = mangled + strcspn(mangled, ".");
-	return end - mangled > 22 && end[-1] == 'E' && !memcmp(end - 20, "17h", 3) &&
-	       strspn(end - 17, "0123456789abcdef") == 16;
+	for (char *s = mangled; (s = strstr(s, "17h")); s++) {
+		if (strspn(s + 3, "0123456789abcdef") == 16 && s[19] == 'E' &&
+			(!s[20] || s[20] == '.'))
+			return s + 20;
+	}
+	return NULL;
 }
 
 static size_t rust_escape(const char *s, struct buf *out)
@@ -145,13 +148,16 @@ char *demangle(const char *name)
 	const char *suffix = at && !strcmp(at, "@plt") ? at : "";
 	_cleanup_free_ char *mangled = at ? xstrndup(name, (size_t)(at - name)) : xstrdup(name);
 
+	char *rust = rust_end(mangled);
+	if (rust)
+		*rust = 0; /* what the optimizer put behind the name */
 	_cleanup_free_ char *readable = NULL;
 	if (!strncmp(mangled, "_Z", 2) && strlen(mangled) <= MANGLED_MAX &&
 		!grows_too_long(mangled)) {
 		int status;
 		readable = __cxa_demangle(mangled, NULL, NULL, &status);
 	}
-	if (readable && is_rust(mangled))
+	if (readable && rust)
 		readable = rust_name(readable);
 	if (!readable && (!at || *suffix))
 		return NULL;

@@ -109,7 +109,7 @@ static void save(struct entry_state *s, uint64_t reg)
 		s->saved = true;
 }
 
-/* One of the instructions that have their operands behind them; false where the first row ends. */
+/* One of the instructions that have their operands behind them; false when it is none. */
 static bool run_extended(struct cursor *c, uint8_t op, struct entry_state *s)
 {
 	switch (op) {
@@ -156,40 +156,55 @@ static bool run_extended(struct cursor *c, uint8_t op, struct entry_state *s)
 		skip_block(c);
 		return true;
 	}
-	return false; /* an advance, or something of another machine */
+	return false; /* set_loc, or something of another machine */
 }
 
-static void run_entry(struct cursor c, struct entry_state *s)
+/* An advance to the next row, which ends the first one; false when it is something else. */
+static bool run_advance(struct cursor *c, uint8_t op)
+{
+	if (op >= 0x02 && op <= 0x04) /* advance_loc1, 2, 4 */
+		cursor_skip(c, (size_t)1 << (op - 0x02));
+	return op >> 6 == 1 || (op >= 0x02 && op <= 0x04);
+}
+
+/* Runs the first row, or all rows as if they were one. */
+static void run(struct cursor c, bool all, struct entry_state *s)
 {
 	bool on = true;
 	while (on && cursor_left(&c)) {
 		uint8_t op = cursor_u8(&c);
-		switch (op >> 6) {
-		case 0:
-			on = run_extended(&c, op, s);
-			break;
-		case 1: /* advance_loc */
-			on = false;
-			break;
-		case 2: /* offset */
+		if (run_advance(&c, op)) {
+			on = all;
+		} else if (op >> 6 == 2) { /* offset */
 			save(s, op & 0x3f);
 			cursor_uleb(&c);
-			break;
+		} else if (op >> 6 == 0) {
+			on = run_extended(&c, op, s);
 		}
 	}
 }
 
+/* The linker describes .plt by one FDE: entered with 8 bytes pushed, and an expression later. */
+static bool is_linkage_table(const struct entry_state *entry, struct cursor instructions)
+{
+	struct entry_state s = {0};
+	if (entry->expression || entry->saved || entry->cfa_offset != 16)
+		return false;
+	run(instructions, true, &s);
+	return s.expression;
+}
+
 /*
  * A function is entered with the CFA at rsp + 8 and nothing saved. A half that is jumped into has
- * the frame of its function. An expression tells nothing: the linker describes .plt with one.
+ * the frame of its function.
  */
 static bool is_midframe(const struct cie *cie, struct cursor instructions)
 {
 	struct entry_state s = {0};
-	run_entry(cie->instructions, &s);
-	run_entry(instructions, &s);
-	return !s.expression && !cie->signal &&
-	       (s.cfa_register != REG_RSP || s.cfa_offset != 8 || s.saved);
+	run(cie->instructions, false, &s);
+	run(instructions, false, &s);
+	return !cie->signal && !is_linkage_table(&s, instructions) &&
+	       (s.expression || s.cfa_register != REG_RSP || s.cfa_offset != 8 || s.saved);
 }
 
 /* ---- entries ---- */

@@ -212,30 +212,37 @@ static struct candidate *candidate_at(struct search *s, uint64_t target)
 	return target - p->start < p->size ? c : NULL;
 }
 
-static struct candidate *candidate_of(struct search *s, uint32_t part)
+/* Whether the part is another half of what may be the candidate's function. */
+static bool is_sibling(struct search *s, uint32_t part, const struct candidate *c)
 {
-	return s->ps->list.p[part].size ? candidate_at(s, s->ps->list.p[part].start) : NULL;
+	uint64_t start = s->ps->list.p[part].start;
+	if (start < s->low || start >= s->high)
+		return false;
+	const struct candidate *other = candidate_at(s, start);
+	return other && other->part == part && other->neighbour == c->neighbour;
 }
 
 /* A jump at `from` goes into the candidate. */
 static void note_jump(struct search *s, struct candidate *c, uint64_t from)
 {
 	uint32_t part = parts_at(s->ps, from);
-	if (part == c->part || part == PART_NONE)
+	if (part == PART_NONE || part == c->part)
 		return;
-	uint64_t start = s->ps->list.p[part].start;
-	const struct candidate *other =
-		start >= s->low && start < s->high ? candidate_of(s, part) : NULL;
 	if (part == c->neighbour) {
 		c->from_neighbour = true;
-	} else if (other && other->part == part && other->neighbour == c->neighbour) {
-		return; /* two halves of one function */
+	} else if (is_sibling(s, part, c)) {
+		return;
 	} else if (c->jumper == PART_NONE) {
 		c->jumper = part;
 		c->jump = from;
 	} else if (c->jumper != part) {
 		c->many_jumpers = true;
 	}
+}
+
+static bool is_call_or_lea(uint8_t before)
+{
+	return before == 0xe8 || (before & 0xc7) == 0x05; /* the latter is a rip-relative operand */
 }
 
 /*
@@ -256,7 +263,7 @@ static inline void scan_at(struct search *s, const uint8_t *p, size_t before, ui
 		note_jump(s, c, vaddr - 1);
 	else if (before >= 2 && p[-2] == 0x0f && (p[-1] & 0xf0) == 0x80)
 		note_jump(s, c, vaddr - 2);
-	else if (target == s->ps->list.p[c->part].start)
+	else if (before >= 1 && is_call_or_lea(p[-1]) && target == s->ps->list.p[c->part].start)
 		c->referenced = true;
 }
 

@@ -250,13 +250,13 @@ static int process_open(pid_t pid, struct process *p)
 }
 
 /* Within the root of the process, even when a directory on the way is a link made to lead out. */
-static int open_inside(const struct process *p, const char *path)
+static int open_inside(int root, const char *path)
 {
 	struct open_how how = {
 		.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	long fd = syscall(SYS_openat2, p->root, path, &how, sizeof how);
+	long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
 	return fd < 0 ? -errno : (int)fd;
 }
 
@@ -299,7 +299,7 @@ int jit_map_open(pid_t pid, struct image **out, struct err *e)
 	if (r < 0)
 		return err_errno(e, r, "process %d", (int)pid);
 	snprintf(path, sizeof path, "/tmp/perf-%d.map", p.pid);
-	_cleanup_close_ int fd = open_inside(&p, path);
+	_cleanup_close_ int fd = open_inside(root, path);
 	if (fd < 0)
 		return err_errno(e, fd == -ELOOP ? -EPERM : fd, "%s of process %d", path, (int)pid);
 	r = check_owner(fd, &p, path, e);

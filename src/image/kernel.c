@@ -78,7 +78,8 @@ static uint16_t module_number(struct kernel *k, const char *name)
 	return (uint16_t)i;
 }
 
-static void note_marker(struct kernel *k, const struct kallsym *s)
+/* Where the linker script begins and ends things; true when the name is such a marker. */
+static bool note_marker(struct kernel *k, const struct kallsym *s)
 {
 	const struct {
 		const char *name;
@@ -86,11 +87,16 @@ static void note_marker(struct kernel *k, const struct kallsym *s)
 	} markers[] = {{"_text", &k->text}, {"_etext", &k->text_end}, {"_sinittext", &k->init},
 		{"_einittext", &k->init_end}};
 	for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) {
-		if (!strcmp(s->name, markers[i].name))
+		if (!strcmp(s->name, markers[i].name)) {
 			*markers[i].address = s->address;
+			return true;
+		}
 	}
-	if (!k->text && !strcmp(s->name, "_stext"))
-		k->text = s->address;
+	if (!strcmp(s->name, "_stext")) {
+		k->text = k->text ? k->text : s->address;
+		return true;
+	}
+	return strstr(s->name, "text_start") || strstr(s->name, "text_end");
 }
 
 static void gather(void *arg, const struct kallsym *s)
@@ -100,9 +106,8 @@ static void gather(void *arg, const struct kallsym *s)
 	if (!s->address || (own && r->modules_only))
 		return;
 	r->any_address = true;
-	if (own && *s->name == '_')
-		note_marker(r->k, s);
-	if (!strchr("TtWw", s->type))
+	bool marker = own && *s->name == '_' && note_marker(r->k, s);
+	if (marker || !strchr("TtWw", s->type))
 		return;
 	size_t n = strlen(s->name);
 	struct raw_symbol raw = {
