@@ -136,10 +136,11 @@ int procedures_decode(const void *p, size_t size, struct arena *a, procedure_row
 
 	if (c.failed || n > cursor_left(&c) / 3)
 		return -EBADMSG;
+	if (!n)
+		return cursor_left(&c) ? -EBADMSG : 0;
 	vec_reserve(rows, rows->n + n);
 	fresh = rows->p + rows->n;
-	if (n)
-		memset(fresh, 0, n * sizeof *fresh);
+	memset(fresh, 0, n * sizeof *fresh);
 	decode_starts(&c, fresh, n);
 	decode_heads(&c, fresh, n);
 	for (size_t i = 0; i < n && !c.failed; i++)
