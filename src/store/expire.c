@@ -189,6 +189,7 @@ static int expire(struct store *s, int64_t before, uint64_t bytes, struct err *e
 	int64_t until = before;
 	int r = drop_stretches(s, "t1 <= ?1", before, e);
 
+	/* Before anything is removed by size: it may suffice. */
 	if (!r)
 		r = drop_orphans(s, until, e);
 	if (!r && bytes)

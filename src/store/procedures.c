@@ -23,18 +23,36 @@ static void reading_deinit(struct reading *in)
 	arena_deinit(&in->arena);
 }
 
+/* A procedure may be there twice, the second time with code; that one comes first. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct procedure_row *x = a, *y = b;
 
-	return (x->p.start > y->p.start) - (x->p.start < y->p.start);
+	if (x->p.start != y->p.start)
+		return x->p.start < y->p.start ? -1 : 1;
+	return y->has_code - x->has_code;
 }
 
 static int compare_procedures(const void *a, const void *b)
 {
 	const struct store_procedure *x = a, *y = b;
 
-	return (x->p.start > y->p.start) - (x->p.start < y->p.start);
+	if (x->p.start != y->p.start)
+		return x->p.start < y->p.start ? -1 : 1;
+	return !x->code - !y->code;
+}
+
+/* Sorts, and leaves each start once. */
+static size_t unique(struct store_procedure *list, size_t n)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(list, n, sizeof *list, compare_procedures);
+	for (size_t i = 0; i < n; i++)
+		if (!kept || list[kept - 1].p.start != list[i].p.start)
+			list[kept++] = list[i];
+	return kept;
 }
 
 /* Unpacks one column of procedures. */
@@ -111,7 +129,7 @@ static int read_with_code(struct store *s, sqlite3_stmt *st, struct reading *in,
 		if (r)
 			return r;
 	}
-	vec_sort(&in->list, compare_procedures);
+	in->list.n = unique(in->list.p, in->list.n);
 	return r;
 }
 
@@ -177,7 +195,7 @@ static int write_batches(
 	return r;
 }
 
-/* Those of the list that are not in `in`, sorted, each start once. */
+/* Those of the list that are not in `in`, or not with code, sorted, each start once. */
 static struct store_procedure *missing(
 	const struct store_procedure *list, size_t n, const struct reading *in, size_t *count)
 {
@@ -186,15 +204,14 @@ static struct store_procedure *missing(
 
 	if (n)
 		memcpy(fresh, list, n * sizeof *fresh);
-	qsort(fresh, n, sizeof *fresh, compare_procedures);
+	n = unique(fresh, n);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t start = fresh[i].p.start;
+		const struct procedure_row *row = in->rows.p;
 
-		while (at < in->rows.n && in->rows.p[at].p.start < start)
+		while (at < in->rows.n && row[at].p.start < fresh[i].p.start)
 			at++;
-		if (at < in->rows.n && in->rows.p[at].p.start == start)
-			continue;
-		if (!kept || fresh[kept - 1].p.start != start)
+		if (at == in->rows.n || row[at].p.start != fresh[i].p.start ||
+			(fresh[i].code && !row[at].has_code))
 			fresh[kept++] = fresh[i];
 	}
 	*count = kept;

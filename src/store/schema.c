@@ -17,8 +17,9 @@
  *  5. processes.pid is 0 for all processes of one comm (and cgroup) together.
  *  6. images.identity is NULL, or one byte (1: a hash of our own, 0: a build-id) and the bytes. No
  *     two images have the same kind and identity, or without identity the same kind and path.
- *  7. procedures holds batches: n procedures by start, no start twice in an image. The code of a
- *     batch, where there is any, stands in `code` under the same id, in the same order.
+ *  7. procedures holds batches: n procedures by start. A start that is in two batches of an image
+ *     has code in the later one only. The code of a batch, where there is any, stands in `code`
+ *     under the same id, in the same order.
  *
  * The statements are compared with those in the file when it is opened: a table that is not as
  * written here could do anything.
@@ -69,6 +70,7 @@ static const struct {
 		     "type INTEGER NOT NULL REFERENCES names, "
 		     "samples INTEGER NOT NULL, data BLOB NOT NULL) STRICT"},
 	{"profiles_by_stretch", "CREATE INDEX profiles_by_stretch ON profiles(stretch)"},
+	{"profiles_by_image", "CREATE INDEX profiles_by_image ON profiles(image, process)"},
 	{"totals", "CREATE TABLE totals("
 		   "id INTEGER PRIMARY KEY, stretch INTEGER NOT NULL REFERENCES stretches, "
 		   "data BLOB NOT NULL) STRICT"},

@@ -14,6 +14,7 @@ static const struct {
 } purposes[] = {
 	{"profiles", FIELD(profiles)},
 	{"profiles_by_stretch", FIELD(profiles)},
+	{"profiles_by_image", FIELD(profiles)},
 	{"totals", FIELD(totals)},
 	{"totals_by_stretch", FIELD(totals)},
 	{"processes", FIELD(totals)},

@@ -121,7 +121,10 @@ typedef int store_image_fn(void *arg, const struct store_image *im);
 int store_images(struct store *s, store_image_fn *fn, void *arg, struct err *e);
 int store_image_get(struct store *s, int64_t id, store_image_fn *fn, void *arg, struct err *e);
 
-/* Adds procedures that are not there yet; code may be NULL (ranges concatenated otherwise). */
+/*
+ * Adds procedures that are not there yet, or were without the code that they have now. Code may be
+ * NULL (ranges concatenated otherwise).
+ */
 struct store_procedure {
 	struct procedure p;
 	const void *code;

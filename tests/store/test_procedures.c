@@ -102,6 +102,30 @@ static void adds_only_what_is_missing(void **state)
 	store_rollback(f->s);
 }
 
+static void code_comes_later(void **state)
+{
+	struct fixture *f = *state;
+	struct store_procedure bare = some[1];
+	struct store_procedures list = {0};
+	struct buf code = {0};
+
+	bare.code = NULL;
+	ok(f, store_begin(f->s, &f->e));
+	ok(f, store_procedures_add(f->s, f->image, &bare, 1, &f->e));
+	fails(f, store_code(f->s, f->image, 0x1000, &code, &f->e), -ENOENT, "0x1000");
+	ok(f, store_procedures_add(f->s, f->image, some, 4, &f->e));
+	ok(f, store_procedures_add(f->s, f->image, &bare, 1, &f->e));
+	ok(f, store_procedures_add(f->s, f->image, some, 4, &f->e));
+	ok(f, store_commit(f->s, &f->e));
+	ok(f, store_code(f->s, f->image, 0x1000, &code, &f->e));
+	assert_int_equal(code.n, 2);
+	ok(f, store_procedures(f->s, f->image, &list, &f->e));
+	assert_int_equal(list.n, 4);
+	store_procedures_free(&list);
+	buf_deinit(&code);
+	assert_sound(f);
+}
+
 static void keeps_code(void **state)
 {
 	struct fixture *f = *state;
@@ -150,8 +174,16 @@ static void many_batches(void **state)
 		all[i] = numbered(i, &ranges[i], names[i], codes[i]);
 	ok(f, store_begin(f->s, &f->e));
 	ok(f, store_procedures_add(f->s, f->image, all + 200, MANY - 200, &f->e));
-	for (size_t i = 0; i < 200; i += 10)
+	for (size_t i = 0; i < 200; i += 10) {
+		struct store_procedure bare[10];
+
+		for (size_t k = 0; k < 10; k++) {
+			bare[k] = all[i + k];
+			bare[k].code = NULL;
+		}
+		ok(f, store_procedures_add(f->s, f->image, bare, 10, &f->e));
 		ok(f, store_procedures_add(f->s, f->image, all + i, 10, &f->e));
+	}
 	ok(f, procedures_join(f->s, &f->e));
 	ok(f, procedures_join(f->s, &f->e));
 	ok(f, store_commit(f->s, &f->e));
@@ -211,6 +243,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(finds_by_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(adds_only_what_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(keeps_code, setup, teardown),
+		cmocka_unit_test_setup_teardown(code_comes_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_batches, setup, teardown),
 		cmocka_unit_test(damage_is_refused),
 	};
