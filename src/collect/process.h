@@ -1,72 +1,83 @@
 /*
  * Who is running: processes, their threads, names, address spaces and cgroups, rebuilt from
  * side-band records (and /proc for what ran before), kept as history until the samples of a drain
- * have been placed.
+ * have been placed (the paper's section 4.3.2).
  *
  * A process lives through eras: each exec begins a new one with an empty address space; fork shares
- * the parent's (copied when either changes). A sample is placed by its time and, where two eras of a
- * pid fall into one drain, by time alone. Exited processes stay until process_table_reap.
+ * the parent's (copied when either changes). A sample is placed by its time alone, also where
+ * several eras of a pid fall into one drain. Exited processes stay until process_table_reap.
+ * Applying a record makes no system call; /proc is read for a process that nobody announced, or
+ * that runs where nobody saw a mapping (lost records), a few times between two reaps at most.
  */
 #ifndef CULPRIT_COLLECT_PROCESS_H
 #define CULPRIT_COLLECT_PROCESS_H
 
-#include "image/image.h"
+#include "collect/file_table.h"
+#include "collect/procfs.h"
+#include "collect/space.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+struct cgroups;
 struct record;
 struct process_table;
 
-/* One executable mapping. */
-struct mapping {
-	uint64_t start, size, offset;
-	uint32_t file; /* index of struct mapped_file */
-};
+/* The name of what nobody announced, and of tasks that the kernel no longer knows by number. */
+#define PROCESS_NAMELESS "[unknown]"
+#define PROCESS_EXITING  "[exiting]"
 
-/* A file as the side-band named it; interned, so that equal files have one number. */
-struct mapped_file {
-	const char *path;
-	struct image_id build_id;
-	uint64_t inode;
-	uint32_t major, minor;
-	pid_t opener; /* the latest process known to map it: /proc/OPENER/root leads to the file */
-};
-
+/* A process in one of its eras. Pointers are good until process_table_reap. */
 struct process {
 	pid_t pid;
 	pid_t parent;
-	uint64_t started; /* CLOCK_MONOTONIC ns; 0: before us */
-	const char *comm; /* of the main thread, at its last record */
-	const char *cgroup;
+	uint64_t started;       /* CLOCK_MONOTONIC ns; 0: unknown */
+	char comm[PROCFS_COMM]; /* of the main thread, at its last record */
+	uint32_t cgroup;        /* that /proc or the parent told (cgroup.h) */
 	uint32_t serial; /* different for each process that ever had this pid, and for each exec */
+	/* The caller's: under what it filed this era in its turn. A new name resets it. */
+	uint32_t filed, filed_turn;
 };
 
-struct process_table *process_table_create(void);
+/* `cgroups` stays the caller's. */
+struct process_table *process_table_create(struct cgroups *cgroups);
 void process_table_destroy(struct process_table *t);
 
-/* Reads all processes of /proc (only_pid 0) or one of them with its threads. */
+/* Reads all processes of /proc (only_pid 0), or one of them that may be named by a thread. */
 void process_table_scan(struct process_table *t, pid_t only_pid);
 
-void process_table_record(struct process_table *t, const struct record *r);
+/* Returns the number of a file that this record is the first to name, or FILE_ANON. */
+uint32_t process_table_record(struct process_table *t, const struct record *r);
 
 /* The process and era that had this pid at this time; makes a nameless one when nobody saw it. */
 struct process *process_at(struct process_table *t, pid_t pid, uint64_t time);
 
-/* The mapping that covers pc in that era, or NULL. */
-const struct mapping *process_mapping(struct process_table *t, const struct process *p, uint64_t pc);
+/* The mapping that covered pc at that time, or NULL. */
+const struct mapping *process_mapping(
+	struct process_table *t, struct process *p, uint64_t pc, uint64_t time);
 
 const struct mapped_file *mapped_file(const struct process_table *t, uint32_t file);
 
-/* The thread's name and the process's cgroup (cgroup_id: low half of the v2 id, 0 unknown). */
-const char *process_thread_name(struct process_table *t, const struct process *p, pid_t tid);
+/* A current mapping of the file in the latest era of pid; false when it has none. */
+bool process_maps_file(
+	const struct process_table *t, pid_t pid, uint32_t file, struct mapping *out);
+
+/* Whether the era is over. */
+bool process_ended(const struct process_table *t, pid_t pid, uint32_t serial);
+
+/* The thread's name, and the process's cgroup (cgroup_id: low half of the v2 id, 0 unknown). */
+const char *process_thread_name(const struct process_table *t, const struct process *p, pid_t tid);
 const char *process_cgroup(struct process_table *t, struct process *p, uint32_t cgroup_id);
 
 /* Forgets processes that exited, and eras that ended, before `time`. */
 void process_table_reap(struct process_table *t, uint64_t time);
 
+/* Ends processes that are gone though no record said so. A system call each: for once a minute. */
+void process_table_sweep(struct process_table *t, uint64_t now);
+
+size_t process_table_count(const struct process_table *t); /* eras */
 size_t process_table_memory(const struct process_table *t);
 
 #endif
