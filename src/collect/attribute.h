@@ -24,8 +24,8 @@ struct attribution_options {
 	bool kernel;      /* read kernel symbols */
 };
 
-int attribution_create(const struct attribution_options *o, struct attribution **out,
-		       struct err *e);
+int attribution_create(
+	const struct attribution_options *o, struct attribution **out, struct err *e);
 void attribution_destroy(struct attribution *a);
 
 /* What runs already: all processes, or those given. */
@@ -46,12 +46,18 @@ bool attribution_kernel_hidden(const struct attribution *a);
  * calls attribution_flushed, which forgets what was written; after a failure nothing is forgotten.
  */
 int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, const int64_t *events,
-		      int64_t t0, int64_t t1, struct err *e);
+	int64_t t0, int64_t t1, struct err *e);
 void attribution_flushed(struct attribution *a);
 
 /* Samples placed since the last flush. */
-void attribution_counts(const struct attribution *a, size_t event, uint64_t *attributed,
-			uint64_t *unknown);
+void attribution_counts(
+	const struct attribution *a, size_t event, uint64_t *attributed, uint64_t *unknown);
+
+/*
+ * Samples since the last flush that were given up because flushes failed for so long that memory
+ * ran out: they belong to those that are lost.
+ */
+uint64_t attribution_refused(const struct attribution *a, size_t event);
 
 size_t attribution_memory(const struct attribution *a);
 

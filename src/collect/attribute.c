@@ -1,0 +1,193 @@
+#include "collect/attribute.h"
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "collect/attribute_sums.h"
+#include "collect/cgroup.h"
+#include "collect/flush.h"
+#include "collect/image_cache.h"
+#include "collect/process.h"
+#include "collect/record.h"
+#include "collect/sampler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* A process still runs a little in the kernel after its exit was recorded. */
+#define EXIT_TAIL_NS 200000000ull
+
+/* Drains between two looks for processes whose exit nobody recorded. */
+#define DRAINS_A_SWEEP 16
+
+struct event_counts {
+	uint64_t attributed, unknown, refused;
+};
+
+struct attribution {
+	struct cgroups *cgroups;
+	struct process_table *processes;
+	struct image_cache *images;
+	struct sums sums;
+	struct event_counts *counts;
+	size_t nevents;
+	int64_t clock_offset;
+	uint32_t drains;
+};
+
+int attribution_create(const struct attribution_options *o, struct attribution **out, struct err *e)
+{
+	struct attribution *a;
+
+	if (o->nevents > 1u << (32 - SUM_EVENT_SHIFT))
+		return err_set(e, -EINVAL, "%zu events: at most %u can be sampled at once",
+			o->nevents, 1u << (32 - SUM_EVENT_SHIFT));
+	a = xcalloc(1, sizeof *a);
+	a->nevents = o->nevents;
+	a->counts = xcalloc(o->nevents, sizeof *a->counts);
+	a->cgroups = cgroups_create(NULL);
+	a->processes = process_table_create(a->cgroups);
+	a->images = image_cache_create("", o->kernel);
+	sums_init(&a->sums, o->per_process);
+	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
+	*out = a;
+	return 0;
+}
+
+void attribution_destroy(struct attribution *a)
+{
+	if (!a)
+		return;
+	sums_deinit(&a->sums);
+	image_cache_destroy(a->images);
+	process_table_destroy(a->processes);
+	cgroups_destroy(a->cgroups);
+	free(a->counts);
+	free(a);
+}
+
+void attribution_scan(struct attribution *a, const pid_t *pids, size_t n)
+{
+	if (!pids)
+		process_table_scan(a->processes, 0);
+	for (size_t i = 0; pids && i < n; i++)
+		process_table_scan(a->processes, pids[i]);
+}
+
+void attribution_record(struct attribution *a, const struct record *r)
+{
+	uint32_t file = process_table_record(a->processes, r);
+
+	/* A file nobody named before: now is the best time to find it. */
+	if (file != FILE_ANON)
+		image_cache_of_file(a->images, a->processes, file);
+}
+
+/* The image and offset of a user address. */
+static uint32_t place_user(
+	struct attribution *a, struct process *p, const struct sample *s, uint64_t *offset)
+{
+	const struct mapping *m = process_mapping(a->processes, p, s->pc, s->time);
+
+	*offset = s->pc;
+	if (!m)
+		return IMAGE_NUMBER_UNKNOWN;
+	if (m->file == FILE_ANON)
+		return image_cache_of_memory(a->images, p, s->pc);
+	*offset = s->pc - m->start + m->offset;
+	return image_cache_of_file(a->images, a->processes, m->file);
+}
+
+static void name_row(
+	struct attribution *a, struct process *p, const struct sample *s, struct sum_total *row)
+{
+	struct strtab *strings = &a->sums.strings;
+
+	row->thread = strtab_add(strings, process_thread_name(a->processes, p, s->tid));
+	row->cgroup = strtab_add(strings, process_cgroup(a->processes, p, s->cgroup));
+}
+
+void attribution_sample(struct attribution *a, const struct sample *s)
+{
+	struct process *p = process_at(a->processes, s->pid, s->time);
+	struct sum_sample sum = {.cgroup_id = s->cgroup,
+		.cpu = s->cpu,
+		.tid = s->tid,
+		.event = s->event,
+		.count = s->count};
+	struct event_counts *counts = &a->counts[s->event];
+	struct sum_total *row;
+	bool fresh;
+
+	if (s->kernel)
+		sum.image = image_cache_of_kernel(a->images, s->pc, &sum.offset);
+	else
+		sum.image = place_user(a, p, s, &sum.offset);
+	sum.who = sums_who(&a->sums, p);
+	row = sums_add(&a->sums, &sum, &fresh);
+	if (row && fresh)
+		name_row(a, p, s, row);
+	if (!row)
+		counts->refused += s->count;
+	else if (sum.image == IMAGE_NUMBER_UNKNOWN)
+		counts->unknown += s->count;
+	else
+		counts->attributed += s->count;
+}
+
+void attribution_drained(struct attribution *a, uint64_t time)
+{
+	if (++a->drains % DRAINS_A_SWEEP == 0)
+		process_table_sweep(a->processes, time);
+	sums_fold(&a->sums, a->processes);
+	process_table_reap(a->processes, time > EXIT_TAIL_NS ? time - EXIT_TAIL_NS : 0);
+	image_cache_turn(a->images);
+}
+
+bool attribution_kernel_hidden(const struct attribution *a)
+{
+	return image_cache_kernel_hidden(a->images);
+}
+
+int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, const int64_t *events,
+	int64_t t0, int64_t t1, struct err *e)
+{
+	const struct flush f = {.sums = &a->sums,
+		.images = a->images,
+		.processes = a->processes,
+		.clock_offset = a->clock_offset,
+		.store = s,
+		.epoch = epoch,
+		.events = events,
+		.t0 = t0,
+		.t1 = t1};
+
+	return flush_write(&f, e);
+}
+
+void attribution_flushed(struct attribution *a)
+{
+	sums_clear(&a->sums);
+	image_cache_flushed(a->images, a->processes);
+	for (size_t i = 0; i < a->nevents; i++)
+		a->counts[i] = (struct event_counts){0};
+}
+
+void attribution_counts(
+	const struct attribution *a, size_t event, uint64_t *attributed, uint64_t *unknown)
+{
+	*attributed = a->counts[event].attributed;
+	*unknown = a->counts[event].unknown;
+}
+
+uint64_t attribution_refused(const struct attribution *a, size_t event)
+{
+	return a->counts[event].refused;
+}
+
+size_t attribution_memory(const struct attribution *a)
+{
+	return sizeof *a + cgroups_memory(a->cgroups) + process_table_memory(a->processes) +
+	       image_cache_memory(a->images) + sums_memory(&a->sums);
+}

@@ -1,0 +1,302 @@
+#include "collect/flush.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "collect/attribute_sums.h"
+#include "collect/image_cache.h"
+#include "image/image.h"
+#include "store/pack.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	CODE_SAMPLES = 4,      /* a procedure's code is kept once it had so many */
+	CODE_MOST = 128 << 10, /* bytes of one procedure */
+};
+
+/* ---- order ---- */
+
+/* By image, event and who, so that an image is resolved once; then by offset. */
+static int compare_pcs(const void *a, const void *b)
+{
+	const struct sum_pc *x = a, *y = b;
+
+	if (x->image != y->image)
+		return x->image < y->image ? -1 : 1;
+	if (x->who != y->who)
+		return x->who < y->who ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static struct sum_pc *sorted_pcs(const struct sums *s)
+{
+	struct sum_pc *list = xcalloc(s->pcs.n, sizeof *list);
+	size_t n = 0;
+
+	for (const struct sum_pc *pc = NULL; (pc = hmap_next(&s->pcs, pc));)
+		list[n++] = *pc;
+	if (n)
+		qsort(list, n, sizeof *list, compare_pcs);
+	return list;
+}
+
+/* ---- procedures ---- */
+
+/* Whether the offsets of an image lead to procedures, and to which address this one. */
+static bool address_of(const struct cached_image *img, uint64_t offset, uint64_t *vaddr)
+{
+	switch (img->kind) {
+	case IMAGE_UNKNOWN:
+	case IMAGE_ANON:
+		return false;
+	case IMAGE_JIT:
+		*vaddr = offset;
+		return true;
+	default:
+		return segments_vaddr(img->segments, img->nsegments, offset, vaddr);
+	}
+}
+
+/* The number in the footprint of the procedure at this address, or -1. */
+static ssize_t find_procedure(const struct flush *f, uint32_t image, uint64_t vaddr)
+{
+	struct cached_image *img = image_cache_use(f->images, image);
+	ssize_t found = footprint_find(&img->footprint, vaddr);
+	const struct procedure *p;
+	struct image *im;
+
+	if (found >= 0)
+		return found;
+	im = image_cache_functions(f->images, f->processes, image);
+	p = im ? image_procedure_at(im, vaddr) : NULL;
+	return p ? (ssize_t)footprint_add(&img->footprint, p) : -1;
+}
+
+/* Credits the procedures of one image with its samples. */
+static void resolve(const struct flush *f, const struct sum_pc *pcs, size_t n)
+{
+	struct cached_image *img = image_cache_use(f->images, pcs->image);
+
+	/* One that could not be opened may be within reach by now; its offsets mean nothing else.
+	 */
+	if (img->kind == IMAGE_ELF && !img->nsegments)
+		image_cache_functions(f->images, f->processes, pcs->image);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t vaddr;
+		ssize_t found;
+
+		if (!address_of(img, pcs[i].offset, &vaddr))
+			continue;
+		found = find_procedure(f, pcs->image, vaddr);
+		if (found >= 0)
+			img->footprint.procedures.p[found].fresh += pcs[i].samples;
+	}
+}
+
+/* Appends the code of a procedure if it should have any now; false leaves it for later. */
+static bool read_code(
+	const struct flush *f, uint32_t image, const struct seen_procedure *p, struct buf *out)
+{
+	uint64_t size = 0;
+	size_t before = out->n;
+
+	for (uint32_t i = 0; i < p->nranges; i++)
+		size += p->ranges[i].size;
+	if (size > CODE_MOST)
+		return true;
+	for (uint32_t i = 0; i < p->nranges; i++) {
+		int r = image_cache_code(f->images, f->processes, image, &p->ranges[i], out);
+
+		if (r < 0) {
+			out->n = before;
+			return r != -EAGAIN;
+		}
+	}
+	return true;
+}
+
+static void put_procedure(struct seen_procedure *p, size_t at, size_t end, const struct buf *code,
+	struct store_procedure *out)
+{
+	*out = (struct store_procedure){
+		.p = {.start = p->start,
+			.ranges = p->ranges,
+			.nranges = p->nranges,
+			.source = p->source,
+			.name = p->name},
+		.code = end > at ? code->p + at : NULL,
+		.code_size = end - at,
+	};
+}
+
+/* Hands the store what it does not know yet of the image's procedures. */
+static int write_procedures(
+	const struct flush *f, uint32_t image, struct cached_image *img, struct err *e)
+{
+	VEC(struct store_procedure) list = {0};
+	VEC(size_t) places = {0}; /* code begins and ends here: the bytes move while they come in */
+	VEC(struct seen_procedure *) chosen = {0};
+	struct buf code = {0};
+	int r = 0;
+
+	vec_each (p, &img->footprint.procedures) {
+		bool enough = !p->coded && p->samples + p->fresh >= CODE_SAMPLES;
+		size_t at = code.n;
+
+		if (!p->fresh || (p->stored && !enough))
+			continue;
+		if (enough)
+			p->coding = read_code(f, image, p, &code);
+		if (p->stored && code.n == at)
+			continue;
+		p->storing = true;
+		*vec_add(&chosen) = p;
+		*vec_add(&places) = at;
+	}
+	for (size_t i = 0; i < chosen.n; i++)
+		put_procedure(chosen.p[i], places.p[i], i + 1 < places.n ? places.p[i + 1] : code.n,
+			&code, vec_add(&list));
+	if (list.n)
+		r = store_procedures_add(f->store, img->store_id, list.p, list.n, e);
+	vec_deinit(&list);
+	vec_deinit(&places);
+	vec_deinit(&chosen);
+	buf_deinit(&code);
+	return r;
+}
+
+/* ---- images and profiles ---- */
+
+static int write_image(const struct flush *f, const struct sum_pc *pcs, size_t n, struct err *e)
+{
+	struct cached_image *img = image_cache_use(f->images, pcs->image);
+	struct store_image row = {.kind = img->kind, .path = img->path};
+	int r;
+
+	resolve(f, pcs, n);
+	row.identity = img->id;
+	row.segments = img->segments;
+	row.nsegments = img->nsegments;
+	r = store_image(f->store, &row, &img->store_id, e);
+	if (r < 0)
+		return r;
+	/* Another row than before: the store has forgotten this image, and we must tell it anew. */
+	if (img->stored_id && img->stored_id != img->store_id) {
+		footprint_deinit(&img->footprint);
+		img->stored_id = 0;
+		resolve(f, pcs, n);
+	}
+	return write_procedures(f, pcs->image, img, e);
+}
+
+static int64_t wall_time(const struct flush *f, uint64_t monotonic)
+{
+	return monotonic ? ((int64_t)monotonic + f->clock_offset) / 1000 : 0;
+}
+
+/* The store's id of a process or a name, looked up once a flush. */
+static int process_id(
+	const struct flush *f, int64_t *ids, uint32_t number, int64_t *id, struct err *e)
+{
+	const struct who *who = &f->sums->who.p[number];
+	struct store_process row = {.epoch = f->epoch,
+		.pid = who->pid,
+		.started = wall_time(f, who->started),
+		.comm = who->comm,
+		.cgroup = ""};
+	int r;
+
+	if (!ids[number]) {
+		r = store_process(f->store, &row, &ids[number], e);
+		if (r < 0)
+			return r;
+	}
+	*id = ids[number];
+	return 0;
+}
+
+static int write_profile(
+	const struct flush *f, const struct sum_pc *pcs, size_t n, int64_t *ids, struct err *e)
+{
+	_cleanup_free_ struct pc_count *list = xcalloc(n, sizeof *list);
+	uint32_t who = pcs->who & SUM_WHO_MASK;
+	struct store_profile row = {.epoch = f->epoch,
+		.event = f->events[pcs->who >> SUM_EVENT_SHIFT],
+		.image = image_cache_use(f->images, pcs->image)->store_id,
+		.t0 = f->t0,
+		.t1 = f->t1,
+		.type = &blob_pc};
+	struct buf packed = {0};
+	int r = process_id(f, ids, who, &row.process, e);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		list[i] = (struct pc_count){.offset = pcs[i].offset, .count = pcs[i].samples};
+	pack_pcs(list, n, &packed);
+	row.data = packed.p;
+	row.size = packed.n;
+	r = store_profile_add(f->store, &row, e);
+	buf_deinit(&packed);
+	return r;
+}
+
+static int write_pcs(
+	const struct flush *f, const struct sum_pc *pcs, size_t n, int64_t *ids, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0, end; r == 0 && i < n; i = end) {
+		for (end = i; end < n && pcs[end].image == pcs[i].image; end++)
+			;
+		r = write_image(f, pcs + i, end - i, e);
+	}
+	for (size_t i = 0, end; r == 0 && i < n; i = end) {
+		for (end = i;
+			end < n && pcs[end].image == pcs[i].image && pcs[end].who == pcs[i].who;
+			end++)
+			;
+		r = write_profile(f, pcs + i, end - i, ids, e);
+	}
+	return r;
+}
+
+/* ---- totals ---- */
+
+static int write_totals(const struct flush *f, struct err *e)
+{
+	const struct sums *s = f->sums;
+	_cleanup_free_ struct store_total *rows = xcalloc(s->totals.n, sizeof *rows);
+	size_t n = 0;
+
+	for (const struct sum_total *t = NULL; (t = hmap_next(&s->totals, t));) {
+		const struct who *who = &s->who.p[t->who];
+
+		rows[n++] = (struct store_total){.pid = who->pid,
+			.tid = t->tid,
+			.started = wall_time(f, who->started),
+			.comm = who->comm,
+			.thread = s->strings.strings[t->thread],
+			.cgroup = s->strings.strings[t->cgroup],
+			.cpu = t->cpu,
+			.image = image_cache_use(f->images, t->image)->store_id,
+			.event = f->events[t->event],
+			.samples = t->samples};
+	}
+	return n ? store_totals_add(f->store, f->epoch, f->t0, f->t1, rows, n, e) : 0;
+}
+
+int flush_write(const struct flush *f, struct err *e)
+{
+	_cleanup_free_ struct sum_pc *pcs = sorted_pcs(f->sums);
+	_cleanup_free_ int64_t *ids = xcalloc(f->sums->who.n, sizeof *ids);
+	int r;
+
+	image_cache_flush_begin(f->images);
+	r = write_pcs(f, pcs, f->sums->pcs.n, ids, e);
+	return r < 0 ? r : write_totals(f, e);
+}

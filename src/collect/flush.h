@@ -1,0 +1,31 @@
+/*
+ * Writes what has come together to the store: images, the procedures that got samples with their
+ * code, profiles and totals (the paper's section 4.3.3). Nothing is forgotten here: the caller does
+ * that when the transaction is safe.
+ */
+#ifndef CULPRIT_COLLECT_FLUSH_H
+#define CULPRIT_COLLECT_FLUSH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct image_cache;
+struct process_table;
+struct store;
+struct sums;
+
+struct flush {
+	struct sums *sums;
+	struct image_cache *images;
+	const struct process_table *processes;
+	int64_t clock_offset; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
+	struct store *store;
+	int64_t epoch;
+	const int64_t *events; /* the store's ids */
+	int64_t t0, t1;
+};
+
+int flush_write(const struct flush *f, struct err *e);
+
+#endif

@@ -1,0 +1,524 @@
+#include "collect/image_cache.h"
+
+#include "base/buf.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "collect/image_cache_file.h"
+#include "collect/process.h"
+#include "image/jit.h"
+#include "image/kernel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	HELD_MOST = 32,        /* files kept open until somebody asks for their functions */
+	TABLES_MOST = 6 << 20, /* bytes of function tables that outlive a flush */
+	IMAGES_MANY = 512, /* above this, images without samples for IDLE_FLUSHES are forgotten */
+	IDLE_FLUSHES = 30,
+};
+
+struct identity_entry {
+	struct image_id id; /* size 0 is never in */
+	uint16_t pad;
+	uint32_t number;
+};
+
+struct kernel_entry {
+	struct image *im;
+	uint32_t number;
+};
+
+/* One process's perf-PID.map. */
+struct jit_entry {
+	uint32_t serial;
+	pid_t pid;
+	uint32_t number; /* 0: it has none */
+	uint32_t turn;   /* in which it was last read */
+};
+
+/* What a number of the file table stands for. */
+struct file_slot {
+	uint32_t serial, number;
+};
+
+struct image_cache {
+	VEC(struct cached_image) images;
+	VEC(uint32_t) free;
+	VEC(struct file_slot) files;
+	VEC(uint32_t) held; /* images that hold their file, the oldest first */
+	struct hmap identities, kernel_images, jits;
+	struct kernel *kernel;
+	bool hidden, refreshed;
+	struct image *last_kernel;
+	uint32_t last_kernel_number;
+	uint32_t turn, flush;
+	struct image *spare; /* opened once more for code only */
+	uint32_t spare_number;
+};
+
+/* ---- images ---- */
+
+/* Only the bytes that count, because keys are compared whole. */
+static struct identity_entry identity_key(const struct image_id *id)
+{
+	struct identity_entry key;
+
+	memset(&key, 0, sizeof key);
+	key.id.size = id->size;
+	key.id.is_hash = id->is_hash;
+	memcpy(key.id.bytes, id->bytes, id->size);
+	return key;
+}
+
+static uint32_t add_image(
+	struct image_cache *c, enum image_kind kind, const char *path, const struct image_id *id)
+{
+	uint32_t n;
+
+	if (c->free.n) {
+		n = c->free.p[--c->free.n];
+	} else {
+		n = (uint32_t)c->images.n;
+		vec_add(&c->images);
+	}
+	c->images.p[n] =
+		(struct cached_image){.kind = kind, .path = xstrdup(path), .used = c->flush};
+	if (id && id->size) {
+		struct identity_entry key = identity_key(id), *entry;
+		bool fresh;
+
+		c->images.p[n].id = *id;
+		entry = hmap_put(&c->identities, &key, &fresh);
+		if (fresh)
+			entry->number = n;
+	}
+	return n;
+}
+
+static void close_spare(struct image_cache *c)
+{
+	image_destroy(c->spare);
+	c->spare = NULL;
+}
+
+static void unhold(struct image_cache *c, uint32_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->held.n; i++) {
+		if (c->held.p[i] != n)
+			c->held.p[kept++] = c->held.p[i];
+	}
+	c->held.n = kept;
+	c->images.p[n].holds_file = false;
+}
+
+static void drop_tables(struct image_cache *c, uint32_t n)
+{
+	struct cached_image *img = &c->images.p[n];
+
+	if (img->holds_file)
+		unhold(c, n);
+	if (!img->borrowed)
+		image_destroy(img->im);
+	img->im = NULL;
+	img->asked = false;
+}
+
+/* The image as it was just opened becomes the number's; only so many may hold a descriptor. */
+static void attach(struct image_cache *c, uint32_t n, struct image *im, bool holds_file)
+{
+	struct cached_image *img = &c->images.p[n];
+	const struct segment *segments;
+	size_t count = image_segments(im, &segments);
+
+	img->im = im;
+	if (!img->nsegments && count) {
+		img->segments = xmemdup(segments, count * sizeof *segments);
+		img->nsegments = count;
+	}
+	if (!img->id.size)
+		img->id = *image_id(im);
+	if (!holds_file)
+		return;
+	if (c->held.n == HELD_MOST)
+		drop_tables(c, c->held.p[0]);
+	*vec_add(&c->held) = n;
+	c->images.p[n].holds_file = true;
+}
+
+static void remove_image(struct image_cache *c, uint32_t n)
+{
+	struct cached_image *img = &c->images.p[n];
+	struct identity_entry key = identity_key(&img->id), *entry = hmap_get(&c->identities, &key);
+
+	if (entry && entry->number == n)
+		hmap_delete(&c->identities, &key);
+	vec_each (slot, &c->files) {
+		if (slot->number == n)
+			*slot = (struct file_slot){0};
+	}
+	drop_tables(c, n);
+	footprint_deinit(&img->footprint);
+	free(img->path);
+	free(img->segments);
+	*img = (struct cached_image){0};
+	*vec_add(&c->free) = n;
+}
+
+/* ---- files ---- */
+
+/* Where it can be found again: the number of a file may be given to another one. */
+static void remember_file(
+	struct image_cache *c, uint32_t n, const struct process_table *t, uint32_t file)
+{
+	c->images.p[n].file = file;
+	c->images.p[n].file_serial = mapped_file(t, file)->serial;
+}
+
+/* A file that can be opened is what it says it is; one that cannot is what its record says. */
+static uint32_t resolve_file(struct image_cache *c, const struct process_table *t, uint32_t file)
+{
+	const struct mapped_file *f = mapped_file(t, file);
+	struct identity_entry key = identity_key(&f->build_id);
+	const struct identity_entry *known =
+		f->build_id.size ? hmap_get(&c->identities, &key) : NULL;
+	struct image *im = NULL;
+	uint32_t n;
+
+	if (known && c->images.p[known->number].nsegments) {
+		remember_file(c, known->number, t, file);
+		return known->number;
+	}
+	if (image_file_open(t, file, &f->build_id, &im) < 0) {
+		n = known ? known->number : add_image(c, IMAGE_ELF, f->path, &f->build_id);
+		c->images.p[n].tried = c->turn;
+		remember_file(c, n, t, file);
+		return n;
+	}
+	key = identity_key(image_id(im));
+	known = key.id.size ? hmap_get(&c->identities, &key) : NULL;
+	n = known ? known->number : add_image(c, IMAGE_ELF, image_path(im), &key.id);
+	remember_file(c, n, t, file);
+	if (c->images.p[n].im)
+		image_destroy(im);
+	else
+		attach(c, n, im, true);
+	return n;
+}
+
+uint32_t image_cache_of_file(struct image_cache *c, const struct process_table *t, uint32_t file)
+{
+	const struct mapped_file *f = mapped_file(t, file);
+	uint32_t n;
+
+	if (file < c->files.n && c->files.p[file].serial == f->serial)
+		return c->files.p[file].number;
+	n = f->kind == MAPPED_VDSO   ? (uint32_t)IMAGE_NUMBER_VDSO
+	    : f->kind == MAPPED_ANON ? (uint32_t)IMAGE_NUMBER_ANON
+				     : resolve_file(c, t, file);
+	while (c->files.n <= file)
+		*vec_add(&c->files) = (struct file_slot){0};
+	c->files.p[file] = (struct file_slot){.serial = f->serial, .number = n};
+	return n;
+}
+
+/* Opens the image's file again, which must be the same one. */
+static struct image *reopen(struct image_cache *c, const struct process_table *t, uint32_t n)
+{
+	struct cached_image *img = &c->images.p[n];
+	struct image *im;
+
+	if (img->kind != IMAGE_ELF || img->tried == c->turn ||
+		mapped_file(t, img->file)->serial != img->file_serial)
+		return NULL;
+	if (image_file_open(t, img->file, &img->id, &im) < 0) {
+		img->tried = c->turn;
+		return NULL;
+	}
+	return im;
+}
+
+struct image *image_cache_functions(
+	struct image_cache *c, const struct process_table *t, uint32_t n)
+{
+	struct cached_image *img = &c->images.p[n];
+
+	if (!img->im && img->kind == IMAGE_ELF) {
+		struct image *im = reopen(c, t, n);
+
+		if (im)
+			attach(c, n, im, true);
+	}
+	img->asked |= img->im != NULL;
+	return img->im;
+}
+
+int image_cache_code(struct image_cache *c, const struct process_table *t, uint32_t n,
+	const struct range *r, struct buf *out)
+{
+	struct cached_image *img = &c->images.p[n];
+	struct image *im = img->im;
+
+	if (img->kind == IMAGE_ELF && !img->holds_file) {
+		if (!c->spare || c->spare_number != n) {
+			close_spare(c);
+			c->spare = reopen(c, t, n);
+			c->spare_number = n;
+		}
+		im = c->spare;
+	}
+	return im ? image_code(im, r, out) : -EAGAIN;
+}
+
+/* ---- the kernel ---- */
+
+uint32_t image_cache_of_kernel(struct image_cache *c, uint64_t address, uint64_t *offset)
+{
+	struct image *im;
+	struct kernel_entry key = {0}, *entry;
+	bool fresh;
+
+	if (!c->kernel) {
+		*offset = address;
+		return IMAGE_NUMBER_KERNEL;
+	}
+	im = kernel_image_at(c->kernel, address, offset);
+	if (im == c->last_kernel)
+		return c->last_kernel_number;
+	key.im = im;
+	entry = hmap_put(&c->kernel_images, &key, &fresh);
+	if (fresh) {
+		entry->number = add_image(c, image_kind(im), image_path(im), image_id(im));
+		attach(c, entry->number, im, false);
+		c->images.p[entry->number].borrowed = true;
+	}
+	c->last_kernel = im;
+	c->last_kernel_number = entry->number;
+	return entry->number;
+}
+
+bool image_cache_kernel_hidden(const struct image_cache *c)
+{
+	return c->hidden;
+}
+
+/* ---- code without a file ---- */
+
+static bool jit_covers(const struct image_cache *c, const struct jit_entry *e, uint64_t pc)
+{
+	struct image *im = e->number ? c->images.p[e->number].im : NULL;
+
+	return im && image_procedure_at(im, pc);
+}
+
+static void read_jit_map(struct image_cache *c, struct jit_entry *e)
+{
+	struct image *im;
+
+	e->turn = c->turn;
+	if (jit_map_open(e->pid, &im, NULL) < 0)
+		return;
+	if (e->number)
+		drop_tables(c, e->number);
+	else
+		e->number = add_image(c, IMAGE_JIT, image_path(im), NULL);
+	attach(c, e->number, im, false);
+}
+
+uint32_t image_cache_of_memory(struct image_cache *c, const struct process *p, uint64_t pc)
+{
+	struct jit_entry *e;
+
+	if (p->pid <= 0)
+		return IMAGE_NUMBER_ANON;
+	e = hmap_put(&c->jits, &p->serial, NULL);
+	e->pid = p->pid;
+	if (jit_covers(c, e, pc))
+		return e->number;
+	if (e->turn == c->turn)
+		return IMAGE_NUMBER_ANON;
+	read_jit_map(c, e);
+	return jit_covers(c, e, pc) ? e->number : (uint32_t)IMAGE_NUMBER_ANON;
+}
+
+/* ---- the cache ---- */
+
+struct image_cache *image_cache_create(const char *root, bool kernel)
+{
+	struct image_cache *c = xcalloc(1, sizeof *c);
+	struct image *vdso;
+
+	hmap_init(&c->identities, sizeof(struct identity_entry),
+		offsetof(struct identity_entry, number));
+	hmap_init(&c->kernel_images, sizeof(struct kernel_entry), sizeof(struct image *));
+	hmap_init(&c->jits, sizeof(struct jit_entry), sizeof(uint32_t));
+	c->turn = c->flush = 1;
+	add_image(c, IMAGE_UNKNOWN, "[unknown]", NULL);
+	add_image(c, IMAGE_ANON, "[anon]", NULL);
+	add_image(c, IMAGE_KERNEL, "[kernel]", NULL);
+	if (vdso_open(&vdso, NULL) == 0) {
+		add_image(c, IMAGE_VDSO, "[vdso]", image_id(vdso));
+		attach(c, IMAGE_NUMBER_VDSO, vdso, false);
+	} else {
+		add_image(c, IMAGE_VDSO, "[vdso]", NULL);
+	}
+	if (kernel && kernel_create(root, &c->kernel, &c->hidden, NULL) < 0)
+		c->hidden = true;
+	return c;
+}
+
+void image_cache_destroy(struct image_cache *c)
+{
+	if (!c)
+		return;
+	close_spare(c);
+	vec_each (img, &c->images) {
+		if (!img->borrowed)
+			image_destroy(img->im);
+		footprint_deinit(&img->footprint);
+		free(img->path);
+		free(img->segments);
+	}
+	vec_deinit(&c->images);
+	vec_deinit(&c->free);
+	vec_deinit(&c->files);
+	vec_deinit(&c->held);
+	hmap_deinit(&c->identities);
+	hmap_deinit(&c->kernel_images);
+	hmap_deinit(&c->jits);
+	kernel_destroy(c->kernel);
+	free(c);
+}
+
+struct cached_image *image_cache_use(struct image_cache *c, uint32_t n)
+{
+	c->images.p[n].used = c->flush;
+	return &c->images.p[n];
+}
+
+/* Modules may have come, gone or moved: what was known of their insides is void. */
+static void kernel_changed(struct image_cache *c)
+{
+	vec_each (img, &c->images) {
+		const struct segment *segments;
+		size_t n;
+
+		if (!img->borrowed || img->kind != IMAGE_MODULE)
+			continue;
+		footprint_deinit(&img->footprint);
+		n = image_segments(img->im, &segments);
+		free(img->segments);
+		img->segments = n ? xmemdup(segments, n * sizeof *segments) : NULL;
+		img->nsegments = n;
+	}
+}
+
+void image_cache_turn(struct image_cache *c)
+{
+	c->turn++;
+	if (!c->kernel || c->refreshed)
+		return;
+	c->refreshed = true;
+	if (kernel_refresh(c->kernel) == 0)
+		kernel_changed(c);
+}
+
+void image_cache_flush_begin(struct image_cache *c)
+{
+	vec_each (img, &c->images)
+		footprint_begin(&img->footprint);
+}
+
+static void forget_ended_jits(struct image_cache *c, const struct process_table *t)
+{
+	VEC(uint32_t) dead = {0};
+
+	for (struct jit_entry *e = NULL; (e = hmap_next(&c->jits, e));) {
+		if (!process_ended(t, e->pid, e->serial))
+			continue;
+		*vec_add(&dead) = e->serial;
+		if (e->number)
+			remove_image(c, e->number);
+	}
+	vec_each (serial, &dead)
+		hmap_delete(&c->jits, serial);
+	vec_deinit(&dead);
+}
+
+/* Lets go of files, and of the tables used least lately while there are too many bytes of them. */
+static void trim_tables(struct image_cache *c)
+{
+	size_t bytes = 0;
+
+	for (uint32_t n = 0; n < c->images.n; n++) {
+		struct cached_image *img = &c->images.p[n];
+
+		if (!img->im || img->borrowed || n == IMAGE_NUMBER_VDSO)
+			continue;
+		if (img->holds_file && img->asked) {
+			image_release(img->im);
+			unhold(c, n);
+		}
+		bytes += image_memory(img->im);
+	}
+	while (bytes > TABLES_MOST) {
+		uint32_t oldest = 0;
+
+		for (uint32_t n = IMAGE_NUMBERS; n < c->images.n; n++) {
+			const struct cached_image *img = &c->images.p[n];
+
+			if (img->im && !img->borrowed && !img->holds_file &&
+				(!oldest || img->used < c->images.p[oldest].used))
+				oldest = n;
+		}
+		if (!oldest)
+			break;
+		bytes -= image_memory(c->images.p[oldest].im);
+		drop_tables(c, oldest);
+	}
+}
+
+static void trim_images(struct image_cache *c)
+{
+	if (c->images.n - c->free.n <= IMAGES_MANY)
+		return;
+	for (uint32_t n = IMAGE_NUMBERS; n < c->images.n; n++) {
+		const struct cached_image *img = &c->images.p[n];
+
+		if (img->path && !img->borrowed && img->kind == IMAGE_ELF &&
+			img->used + IDLE_FLUSHES < c->flush)
+			remove_image(c, n);
+	}
+}
+
+void image_cache_flushed(struct image_cache *c, const struct process_table *t)
+{
+	close_spare(c);
+	vec_each (img, &c->images) {
+		footprint_flushed(&img->footprint);
+		if (img->used == c->flush)
+			img->stored_id = img->store_id;
+	}
+	forget_ended_jits(c, t);
+	trim_tables(c);
+	trim_images(c);
+	c->refreshed = false;
+	c->flush++;
+}
+
+size_t image_cache_memory(const struct image_cache *c)
+{
+	size_t bytes = sizeof *c + c->images.space * sizeof *c->images.p +
+		       c->files.space * sizeof *c->files.p;
+
+	vec_each (img, &c->images) {
+		bytes +=
+			footprint_memory(&img->footprint) + img->nsegments * sizeof(struct segment);
+		bytes += img->im ? image_memory(img->im) : 0;
+	}
+	return bytes;
+}
