@@ -105,12 +105,14 @@ static int check_none(struct checking *c, sqlite3_stmt *st)
 	"FROM accounts a JOIN stretches st ON st.id = a.stretch "                     \
 	"JOIN events ev ON ev.id = a.event WHERE ev.epoch != st.epoch"
 /* Invariant 3 of schema.c. total() does not overflow. */
-#define ACCOUNTING_SQL                                                                       \
-	"SELECT ev.id, ev.name, "                                                            \
-	"(SELECT total(p.samples) FROM profiles p JOIN names n ON n.id = p.type "            \
-	" WHERE n.text = 'pc' AND p.event = ev.id) AS kept, "                                \
-	"(SELECT total(attributed) + total(unknown) FROM accounts a WHERE a.event = ev.id) " \
-	"AS counted FROM events ev WHERE kept != counted"
+#define ACCOUNTING_SQL                                                                    \
+	"SELECT ev.id, ev.name, ifnull(k.n, 0), ifnull(c.n, 0) FROM events ev "           \
+	"LEFT JOIN (SELECT event, total(samples) AS n FROM profiles "                     \
+	" WHERE type IN (SELECT id FROM names WHERE text = 'pc') GROUP BY event) k "      \
+	" ON k.event = ev.id "                                                            \
+	"LEFT JOIN (SELECT event, total(attributed) + total(unknown) AS n FROM accounts " \
+	" GROUP BY event) c ON c.event = ev.id "                                          \
+	"WHERE ifnull(k.n, 0) != ifnull(c.n, 0)"
 
 static int check_accounting(struct checking *c, sqlite3_stmt *st)
 {

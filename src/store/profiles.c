@@ -249,10 +249,12 @@ int store_profiles(struct store *s, const struct store_filter *f, store_profile_
 	struct buf sql = {0}, data = {0};
 	int r;
 
+	/* Times usually choose few of the stretches, which SQLite cannot know. */
 	buf_printf(&sql,
 		"SELECT st.epoch, p.event, p.image, p.process, st.t0, st.t1, n.text, p.data "
-		"FROM profiles p JOIN stretches st ON st.id = p.stretch "
-		"JOIN names n ON n.id = p.type WHERE 1 ");
+		"FROM stretches st %s profiles p ON p.stretch = st.id "
+		"JOIN names n ON n.id = p.type WHERE 1 ",
+		f && (f->t0 || f->t1) ? "CROSS JOIN" : "JOIN");
 	filter_profiles(f, &sql);
 	r = db_prepare(s, buf_cstr(&sql), &st, e);
 	if (!r) {
