@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_SAMPLE_TYPE                                                                  \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |     \
-	 PERF_SAMPLE_CPU)
+#define RECORD_SAMPLE_TYPE                                                              \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
+		PERF_SAMPLE_CPU)
 
 enum record_kind {
 	RECORD_SAMPLE,

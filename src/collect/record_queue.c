@@ -43,6 +43,8 @@ static void forget(struct record_queue *q, size_t n)
 {
 	size_t left = q->places.n - n, to = 0;
 
+	if (!n)
+		return;
 	memmove(q->places.p, q->places.p + n, left * sizeof *q->places.p);
 	q->places.n = left;
 	vec_sort(&q->places, by_offset);

@@ -319,8 +319,6 @@ static int open_cpu(struct opener *w, int cpu)
 	vec_each (task, &w->places->tasks) {
 		int r = open_task(w, task, cpu, &has_ring);
 
-		if (r == -ENODEV && w->places->cpus_chosen)
-			return err_set(w->e, -EINVAL, "CPU %d is not on line", cpu);
 		if (r < 0 && !is_gone(r))
 			return r;
 	}

@@ -39,21 +39,29 @@ int sampler_parse_cpus(const char *text, struct sampler_places *out)
 	return out->cpus.n ? 0 : -EINVAL;
 }
 
+/* Those on line, or the caller's choice of them. */
 static int find_cpus(const struct sampler_target *t, struct sampler_places *out, struct err *e)
 {
 	static const char path[] = "/sys/devices/system/cpu/online";
+	struct sampler_places online = {.cgroup = -1};
 	char line[4096];
-	int r;
+	int r = io_read_line(AT_FDCWD, path, line, sizeof line);
 
-	for (size_t i = 0; i < t->ncpus; i++)
-		*vec_add(&out->cpus) = t->cpus[i];
-	out->cpus_chosen = t->ncpus;
-	if (t->ncpus)
-		return 0;
-	r = io_read_line(AT_FDCWD, path, line, sizeof line);
 	if (r == 0)
-		r = sampler_parse_cpus(line, out);
-	return r < 0 ? err_errno(e, r, "%s", path) : 0;
+		r = sampler_parse_cpus(line, t->ncpus ? &online : out);
+	if (r < 0)
+		r = err_errno(e, r, "%s", path);
+	for (size_t i = 0; i < t->ncpus && r == 0; i++) {
+		bool there = false;
+
+		vec_each (cpu, &online.cpus)
+			there |= *cpu == t->cpus[i];
+		if (!there)
+			r = err_set(e, -EINVAL, "CPU %d is not on line (%s)", t->cpus[i], line);
+		*vec_add(&out->cpus) = t->cpus[i];
+	}
+	sampler_places_deinit(&online);
+	return r;
 }
 
 static void add_task(struct sampler_places *out, pid_t id, pid_t asked, bool inherit, bool threads)

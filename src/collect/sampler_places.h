@@ -21,12 +21,11 @@ struct sampler_task {
 
 struct sampler_places {
 	VEC(int) cpus;
-	bool cpus_chosen; /* the caller's choice, so each must be there */
 	VEC(struct sampler_task) tasks;
 	int cgroup; /* descriptor of its directory, or -1 */
 };
 
-/* -ESRCH for a process that is not there, -ENOENT for a cgroup. */
+/* -ESRCH for a process that is not there, -ENOENT for a cgroup, -EINVAL for a CPU. */
 int sampler_places_find(const struct sampler_target *t, struct sampler_places *out, struct err *e);
 void sampler_places_deinit(struct sampler_places *p);
 

@@ -1,0 +1,19 @@
+/*
+ * What calibrations found, kept until the next boot: one line for each in DIR/calibration.
+ *
+ * A key is words with a space between them, the first of which is the boot's id; a line is a key
+ * and cost, spread and rounds. A cache that cannot be read or written is none.
+ */
+#ifndef CULPRIT_COLLECT_CALIBRATE_CACHE_H
+#define CULPRIT_COLLECT_CALIBRATE_CACHE_H
+
+#include <stdbool.h>
+
+struct calibration;
+
+bool calibrate_cache_get(const char *dir, const char *key, struct calibration *out);
+
+/* Makes the directory when there is none. Lines of other boots go. */
+void calibrate_cache_put(const char *dir, const char *key, const struct calibration *c);
+
+#endif
