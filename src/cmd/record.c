@@ -131,6 +131,21 @@ static int release_command(struct recording *r, struct err *e)
 	return err_errno(e, -code, "cannot run '%s'", r->command[0]);
 }
 
+/*
+ * The kernel ends a user's sampling when a program is executed that he may not read (or that
+ * changes its user): /proc/PID/exe is closed to him then, too.
+ */
+static void say_when_out_of_reach(const struct recording *r)
+{
+	_cleanup_free_ char *link = xasprintf("/proc/%d/exe", r->child);
+	char target[1];
+
+	if (geteuid() != 0 && readlink(link, target, sizeof target) < 0 && errno == EACCES)
+		cmd_note("%s: the kernel lets nobody but root sample a program that he cannot read "
+			 "or that changes its user; there will be no samples of it",
+			r->command[0]);
+}
+
 static int catch_signals(struct recording *r, struct err *e)
 {
 	sigset_t set;
@@ -296,6 +311,8 @@ static int record(struct recording *r, struct err *e)
 		code = release_command(r, e);
 		if (code < 0)
 			collector_discard(c);
+		else
+			say_when_out_of_reach(r);
 	}
 	if (code == 0)
 		code = run(r, c, e);
