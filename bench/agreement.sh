@@ -5,30 +5,35 @@
 # perf names no procedures in stripped programs, so its samples are taken as (file, address) from
 # perf.data itself and given to the procedure with the nearest start below among those that culprit
 # reports for that file (overlap.c). Two random halves of perf's own samples, compared the same way,
-# tell how far two samples of this size can agree at all.
+# tell how far two samples of this size can agree at all. Only what perf took while culprit did
+# counts.
 . "$(dirname "$0")/lib.sh"
 rounds=3 seconds=60
 options "$@"
 
 for ((i = 0; i < rounds; i++)); do
 	start_load 100000
-	start perf "$rate"
-	start culprit "$rate"
-	sleep "$seconds"
-	stop culprit
+	start perf "$rate" -k CLOCK_MONOTONIC
+	rm -f "$work"/culprit.db*
+	"$culprit" record -a -F "$rate" -o "$work/culprit.db" -- \
+		sh -c "cat /proc/uptime; sleep $seconds; cat /proc/uptime" \
+		>"$work/window" 2>"$work/culprit.out" || die "$(tail -3 "$work/culprit.out")"
 	stop perf
 	stop_load
+	mapfile -t window < <(cut -d' ' -f1 "$work/window")
 	"$culprit" top -i "$work/culprit.db" --json |
 		jq -r '.rows[] | [.samples, .start, .image] | @tsv' >"$work/ours.tsv"
-	"$programs/overlap" "$work/perf.data" "$work/ours.tsv" 2>"$work/differences.$i"
+	"$programs/overlap" "$work/perf.data" "$work/ours.tsv" "${window[@]}" \
+		2>"$work/differences.$i" ||
+		die "$(tail -n 3 "$work/differences.$i" "$work/perf.out")"
 done >"$work/rows"
 
 header "culprit's samples" "perf's samples" procedures "overlap, %" "two samples of perf, %" \
 	"by image, %" "perf's unmatched, %"
 while read -r line; do
 	row "$(value ours "$line")" "$(value theirs "$line")" "$(value procedures "$line")" \
-		"$(calc "100 * $(value overlap "$line")")" "$(calc "100 * $(value self "$line")")" \
-		"$(calc "100 * $(value images "$line")")" "$(calc "100 * $(value unmatched "$line")")"
+		"$(figure %.2f "100 * $(value overlap "$line")")" "$(figure %.2f "100 * $(value self "$line")")" \
+		"$(figure %.2f "100 * $(value images "$line")")" "$(figure %.2f "100 * $(value unmatched "$line")")"
 done <"$work/rows"
 echo
 echo "$rounds rounds of $seconds s at $rate samples/s on each of $cpus CPUs. Largest differences (last round):"

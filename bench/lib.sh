@@ -42,7 +42,7 @@ options() {
 	done
 	[ "$(id -u)" = 0 ] || die "the measures need root: they sample the whole machine"
 	"$root/tools/packages" linux-perf jq sqlite3 bc || exit 3
-	make -s -C "$root" helpers build/bench/synthetic_week || exit 1
+	make -s -C "$root" helpers || exit 1
 	[ -x "$culprit" ] || die "$culprit is not there; run make first"
 	"$here/load" --prepare || exit 1
 }
@@ -51,6 +51,10 @@ options() {
 
 calc() { # EXPRESSION: an awk expression
 	awk "BEGIN { printf \"%.9g\", $* }"
+}
+
+figure() { # FORMAT EXPRESSION
+	awk "BEGIN { printf \"$1\", ${*:2} }"
 }
 
 # Reads numbers; prints "median q1 q3 min max n".
@@ -128,7 +132,8 @@ start() { # NAME RATE [OPTION...]
 	case $name in
 	none) return 0 ;;
 	empty | control) "$programs/empty_event" "${at[@]}" & ;;
-	perf) "$perf" record -q -a -e cpu-clock "${at[@]}" -o "$work/perf.data" & ;;
+	# Build-ids would be read from every file at the end; nothing here needs them.
+	perf) "$perf" record -q -B -N -a -e cpu-clock "${at[@]}" -o "$work/perf.data" & ;;
 	culprit)
 		rm -f "$work"/culprit.db*
 		"$culprit" record -a "${at[@]}" -o "$work/culprit.db" &
@@ -140,7 +145,7 @@ start() { # NAME RATE [OPTION...]
 	esac >"$work/$name.out" 2>&1
 	pid[$name]=$!
 	sleep 1.5
-	kill -0 "${pid[$name]}" 2>/dev/null || die "$name did not start: $(cat "$work/$name.out")"
+	kill -0 "${pid[$name]}" 2>/dev/null || die "$name did not start: $(tail -3 "$work/$name.out")"
 	[ "$name" != daemon ] || await_daemon
 }
 

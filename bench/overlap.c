@@ -2,13 +2,15 @@
  * How far two profiles of the same run agree: the samples of a perf.data against the procedures
  * that culprit reports.
  *
- *   overlap PERF_DATA ROWS
+ *   overlap PERF_DATA ROWS FROM TO
  *
- * ROWS has a line per procedure: SAMPLES TAB START TAB IMAGE, START a file virtual address in hex
- * (or empty for samples without a procedure). perf does not know the procedures of stripped files,
- * so its samples are followed to (file, virtual address) through the MMAP2, FORK and COMM records
- * of perf.data, in time order, and each is given to the procedure of that file with the nearest
- * start below. Kernel addresses count from _text of /proc/kallsyms, as culprit shows them.
+ * FROM and TO are seconds of CLOCK_MONOTONIC (perf record -k CLOCK_MONOTONIC): perf's samples
+ * outside are left out, since two programs never start and stop together. ROWS has a line per
+ * procedure: SAMPLES TAB START TAB IMAGE, START a file virtual address in hex (or empty for samples
+ * without a procedure). perf does not know the procedures of stripped files, so its samples are
+ * followed to (file, virtual address) through the MMAP2, FORK and COMM records of perf.data, in
+ * time order, and each is given to the procedure of that file with the nearest start below. Kernel
+ * addresses count from _text of /proc/kallsyms, as culprit shows them.
  *
  * Prints ours=, theirs= (samples), procedures=, overlap= (sum of the lesser share over the
  * procedures), self= (what two samples of this size from the same run can reach: the overlap of two
@@ -223,7 +225,7 @@ struct file_header {
 	uint64_t flags[4];
 };
 
-static uint64_t sample_type, kernel_text;
+static uint64_t sample_type, kernel_text, from_ns, to_ns;
 
 /* All events have the same layout here: perf record is asked for one event. */
 static void read_attributes(const uint8_t *file, const struct file_header *h)
@@ -318,6 +320,8 @@ static void map_record(const struct perf_event_header *h)
 	uint64_t start = word(h, 1), size = word(h, 2), offset = word(h, 3);
 	if (start >> 63)
 		return;
+	if (!strcmp(path, "//anon"))
+		path = "[anon]"; /* as culprit calls memory without a file */
 	add_map(word(h, 0), (struct map){start, start + size, offset, image_number(path)});
 }
 
@@ -338,6 +342,8 @@ static void follow(const struct entry *list, size_t n, uint64_t *samples, uint64
 				space_of(word(h, 0))->n = 0;
 			break;
 		case PERF_RECORD_SAMPLE:
+			if (list[i].time < from_ns || list[i].time > to_ns)
+				break;
 			*unmatched += !place(h, (i + 1) * 0x9e3779b97f4a7c15 >> 63);
 			++*samples;
 			break;
@@ -398,8 +404,10 @@ static void compare(double ours, double theirs, double unmatched)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
-		errx(2, "usage: overlap PERF_DATA ROWS");
+	if (argc != 5)
+		errx(2, "usage: overlap PERF_DATA ROWS FROM TO");
+	from_ns = atof(argv[3]) * 1e9;
+	to_ns = atof(argv[4]) * 1e9;
 	int fd = open(argv[1], O_RDONLY);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -421,6 +429,8 @@ int main(int argc, char **argv)
 	if (!ours)
 		errx(1, "%s has no samples", argv[2]);
 	follow(list, n, &theirs, &unmatched);
+	if (!theirs)
+		errx(1, "%s has no samples", argv[1]);
 	compare(ours, theirs, unmatched);
 	return 0;
 }

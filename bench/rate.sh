@@ -21,11 +21,11 @@ measured() {
 		awk -v rate="$own_rate" '{ print ($2 - $1) / rate }'
 }
 header "" value
-row "default rate, samples/s on each CPU" "$own_rate"
+row "default rate, samples/s on each CPU" "$(figure %.0f "$own_rate")"
 row "budget, % of each CPU" "$(calc "$budget * 100")"
-row "cost of a sample that the daemon states, us" "$(calc "$cost * 1e6")"
+row "cost of a sample that the daemon states, us" "$(figure %.2f "$cost * 1e6")"
 row "cost of a sample measured from outside, us" "$(measured | spread %.2f 1e6)"
-row "rate / (budget / stated cost)" "$(calc "$own_rate * $cost / $budget")"
+row "rate / (budget / stated cost)" "$(figure %.3f "$own_rate * $cost / $budget")"
 row "rate / (budget / measured cost)" \
 	"$(measured | spread %.3f "$(calc "$own_rate / $budget")")"
 echo

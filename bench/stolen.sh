@@ -54,7 +54,7 @@ for name in none "${samplers[@]}"; do
 	cells=("$name" "$(column "$name" share | spread %.2f 100)" "$(column "$name" rate | spread %.0f)"
 		"$(column "$name" p50 | spread %.2f)" "$(above "$name" | spread %.3f 100)")
 	case $name in
-	culprit | perf) cells+=("$(processes "$name" | spread %.3f 100)" "$(calc "100 * $(both "$name")")") ;;
+	culprit | perf) cells+=("$(processes "$name" | spread %.3f 100)" "$(figure %.3f "100 * $(both "$name")")") ;;
 	*) cells+=(" " " ") ;;
 	esac
 	row "${cells[@]}"

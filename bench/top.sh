@@ -27,7 +27,7 @@ for name in culprit week; do
 		# shellcheck disable=SC2086
 		timing "$work/$name.db" $by >"$work/$name$by.times"
 	done
-	row "$name" "$(calc "$(stat -c %s "$work/$name.db") / 1e6")" "$(spread %.1f 1e-3 <"$work/$name.times")" \
+	row "$name" "$(figure %.2f "$(stat -c %s "$work/$name.db") / 1e6")" "$(spread %.1f 1e-3 <"$work/$name.times")" \
 		"$(spread %.1f 1e-3 <"$work/$name--json.times")" \
 		"$(spread %.1f 1e-3 <"$work/$name--by image.times")" \
 		"$(spread %.1f 1e-3 <"$work/$name--by process.times")"

@@ -18,7 +18,7 @@ done >"$work/rows"
 
 header "samples" "unknown" "unknown, %" "lost" "short processes/s"
 while read -r samples unknown lost reached; do
-	row "$samples" "$unknown" "$(calc "100 * $unknown / $samples")" "$lost" "$reached"
+	row "$samples" "$unknown" "$(figure %.4f "100 * $unknown / $samples")" "$lost" "$reached"
 done <"$work/rows"
 echo
 share=$(awk '{ print $2 / $1 }' "$work/rows")

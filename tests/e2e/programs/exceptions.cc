@@ -59,11 +59,11 @@ int main(int argc, char **argv)
 	double seconds = argc > 1 ? atof(argv[1]) : 1, sum = 0;
 	geometry::Mesh<double> mesh(1000);
 	unsigned caught = 0;
-	for (int slice = 1; slice <= 20; slice++) {
-		double end = cpu_seconds() + seconds * 0.75 / 20;
+	for (double stop = cpu_seconds() + seconds; cpu_seconds() < stop;) {
+		double end = cpu_seconds() + 0.030;
 		while (cpu_seconds() < end)
 			sum += mesh.smooth(10);
-		end = cpu_seconds() + seconds * 0.25 / 20;
+		end = cpu_seconds() + 0.010;
 		for (unsigned i = 1; cpu_seconds() < end; i++) {
 			try {
 				sum += geometry::detail::parse(i);

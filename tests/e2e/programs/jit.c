@@ -46,9 +46,9 @@ int main(int argc, char **argv)
 	fclose(map);
 	printf("%d\n", getpid());
 	fflush(stdout);
-	for (int i = 0; i < 20; i++) {
-		burn(hot, seconds * 0.75 / 20);
-		burn(cold, seconds * 0.25 / 20);
+	for (double end = burn_cpu_seconds() + seconds; burn_cpu_seconds() < end;) {
+		burn(hot, 0.030);
+		burn(cold, 0.010);
 	}
 	return 0;
 }

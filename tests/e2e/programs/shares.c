@@ -10,10 +10,10 @@ BURNER(light)
 int main(int argc, char **argv)
 {
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
-	for (int i = 0; i < 20; i++) {
-		heavy(seconds * 0.70 / 20);
-		middle(seconds * 0.20 / 20);
-		light(seconds * 0.10 / 20);
+	for (double end = burn_cpu_seconds() + seconds; burn_cpu_seconds() < end;) {
+		heavy(0.035);
+		middle(0.010);
+		light(0.005);
 	}
 	return 0;
 }
