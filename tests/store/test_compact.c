@@ -104,9 +104,32 @@ static void writing_goes_on(void **state)
 			samples += add_flush(f, i, 20);
 		}
 		ok(f, store_commit(f->s, &f->e));
+		assert_int_equal(profile_samples(f, NULL), samples);
+		assert_int_equal(total_samples(f, NULL), samples);
 	}
-	assert_int_equal(profile_samples(f, NULL), samples);
-	assert_int_equal(total_samples(f, NULL), samples);
+	assert_sound(f);
+}
+
+static void keeps_processes_and_images_apart(void **state)
+{
+	struct fixture *f = *state;
+	struct store_process bash = {.epoch = f->epoch, .comm = "bash"};
+	struct store_image libc = sample_image("/usr/lib/libc.so.6", 3);
+	int64_t images[2] = {f->image}, processes[2] = {f->process};
+
+	ok(f, store_begin(f->s, &f->e));
+	ok(f, store_image(f->s, &libc, &images[1], &f->e));
+	ok(f, store_process(f->s, &bash, &processes[1], &f->e));
+	for (uint64_t i = 0; i < 8; i++) {
+		f->image = images[i % 2];
+		f->process = processes[i / 2 % 2];
+		add_flush(f, i, 10);
+	}
+	ok(f, store_compact(f->s, INT64_MAX, INT64_MAX, &f->e));
+	ok(f, store_commit(f->s, &f->e));
+	assert_int_equal(profile_rows(f, NULL), 4);
+	assert_int_equal(
+		profile_rows(f, &(struct store_filter){.comm = "bash", .image = "libc*"}), 1);
 	assert_sound(f);
 }
 
@@ -116,6 +139,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(merges_by_stretch, setup, teardown),
 		cmocka_unit_test_setup_teardown(sums_are_exact, setup, teardown),
 		cmocka_unit_test_setup_teardown(keeps_epochs_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(keeps_processes_and_images_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(writing_goes_on, setup, teardown),
 	};
 

@@ -40,6 +40,7 @@ static void hosts_are_found_again(void **state)
 static void lists_epochs(void **state)
 {
 	struct fixture *f = *state;
+	const struct blob_type paths = {.name = "paths", .weight = blob_pc.weight};
 	struct store_epoch list[4] = {0};
 	uint64_t samples;
 	int64_t second;
@@ -50,6 +51,11 @@ static void lists_epochs(void **state)
 			      .epoch = f->epoch, .name = "page-faults", .unit = "events"},
 		      &f->e));
 	samples = add_flush(f, 0, 10) + add_flush(f, 1, 20);
+	/* Another view of the same samples does not count. */
+	ok(f, store_profile_add(f->s,
+		      &(struct store_profile){f->epoch, f->event.id, f->image, f->process, T0,
+			      T0 + MINUTE, &paths, "\x01\x01", 2},
+		      &f->e));
 	ok(f, store_epoch_end(f->s, f->epoch, T0 + 2 * MINUTE, &f->e));
 	ok(f, store_epoch_start(f->s, f->host, T0 + 2 * MINUTE, "after", &second, &f->e));
 	ok(f, store_commit(f->s, &f->e));

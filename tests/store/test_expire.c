@@ -144,6 +144,29 @@ static void ids_in_use_stay(void **state)
 	assert_sound(f);
 }
 
+/* Another writer has begun an epoch since, which would close ours if nobody held it. */
+static void an_epoch_in_use_stays(void **state)
+{
+	struct fixture *f = *state, other = {0};
+	int64_t later;
+
+	strcpy(other.path, f->path);
+	ok(&other, store_open(other.path, STORE_UPDATE, &other.s, &other.e));
+	ok(&other, store_begin(other.s, &other.e));
+	ok(&other, store_epoch_start(other.s, f->host, T0 + 9, "", &later, &other.e));
+	ok(&other, store_commit(other.s, &other.e));
+	store_close(other.s);
+
+	ok(f, store_expire(f->s, INT64_MAX, 0, &f->e));
+	assert_int_equal(count_all(f).epochs, 2);
+	ok(f, store_begin(f->s, &f->e));
+	ok(f, store_epoch_end(f->s, f->epoch, T0 + 10, &f->e)); /* and now it does not */
+	ok(f, store_commit(f->s, &f->e));
+	ok(f, store_expire(f->s, INT64_MAX, 0, &f->e));
+	assert_int_equal(count_all(f).epochs, 1);
+	assert_sound(f);
+}
+
 /* A profile that does not compress to nothing. */
 static void add_bulk(struct fixture *f, uint64_t number)
 {
@@ -221,6 +244,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(removes_by_age, setup, teardown),
 		cmocka_unit_test_setup_teardown(orphans_go_too, setup, teardown),
 		cmocka_unit_test_setup_teardown(ids_in_use_stay, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_epoch_in_use_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(removes_by_size, setup, teardown),
 		cmocka_unit_test_setup_teardown(works_inside_a_transaction, setup, teardown),
 	};

@@ -52,6 +52,9 @@ static void expand_refuses(void **state)
 	buf_u8(&packed, 0);
 	assert_int_equal(pack_expand(packed.p, packed.n, &out), -EBADMSG); /* something follows */
 	packed.n--;
+	buf_put(&packed, "\x50\x2a\x4d\x18\0\0\0\0", 8); /* also a frame that zstd would skip */
+	assert_int_equal(pack_expand(packed.p, packed.n, &out), -EBADMSG);
+	packed.n -= 8;
 	packed.p[0] ^= 2;
 	assert_int_equal(pack_expand(packed.p, packed.n, &out), -EBADMSG); /* another size */
 

@@ -76,6 +76,13 @@ static void damage_is_refused(void **state)
 	}
 	buf_u8(&raw, 0);
 	assert_int_equal(totals_decode(raw.p, raw.n, ignore, NULL), -EBADMSG);
+	raw.n--;
+	/* The numbers of strings, tasks and rows come first, a byte each. */
+	raw.p[2]++;
+	assert_int_equal(totals_decode(raw.p, raw.n, ignore, NULL), -EBADMSG);
+	raw.p[1]--;
+	raw.p[2] -= 2; /* the last task has one row, which is left over in the columns */
+	assert_int_equal(totals_decode(raw.p, raw.n, ignore, NULL), -EBADMSG);
 	buf_deinit(&raw);
 }
 
