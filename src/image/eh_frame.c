@@ -28,8 +28,14 @@ enum {
 
 enum { REG_RSP = 7, REG_RIP = 16 };
 
-/* Each FDE runs its CIE's instructions again, so a CIE must not be as long as the section. */
-enum { CIE_MAX = 4096 };
+/* Any FDE may make its CIE be read again, so a CIE must not be as long as the section. */
+enum { CIE_MAX = 256 };
+
+/* The state in which a function is entered, as far as it tells halves from functions. */
+struct entry_state {
+	uint64_t cfa_register, cfa_offset;
+	bool expression, saved;
+};
 
 /* What a common information entry (CIE) says about its FDEs. */
 struct cie {
@@ -37,13 +43,7 @@ struct cie {
 	uint8_t pointers;
 	bool augmented; /* FDEs have augmentation data, too */
 	bool signal;
-	struct cursor instructions;
-};
-
-/* The state in which a function is entered, as far as it tells halves from functions. */
-struct entry_state {
-	uint64_t cfa_register, cfa_offset;
-	bool expression, saved;
+	struct entry_state state; /* what its instructions set up */
 };
 
 struct parser {
@@ -200,8 +200,7 @@ static bool is_linkage_table(const struct entry_state *entry, struct cursor inst
  */
 static bool is_midframe(const struct cie *cie, struct cursor instructions)
 {
-	struct entry_state s = {0};
-	run(cie->instructions, false, &s);
+	struct entry_state s = cie->state;
 	run(instructions, false, &s);
 	return !cie->signal && !is_linkage_table(&s, instructions) &&
 	       (s.expression || s.cfa_register != REG_RSP || s.cfa_offset != 8 || s.saved);
@@ -253,9 +252,9 @@ static bool read_cie(struct cursor entry, uint64_t offset, struct cie *cie)
 		if (data.failed)
 			return false;
 	}
-	fresh.instructions = entry;
 	if (entry.failed)
 		return false;
+	run(entry, false, &fresh.state);
 	*cie = fresh;
 	return true;
 }

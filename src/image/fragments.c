@@ -13,10 +13,10 @@
 
 enum {
 	CHUNK = 1 << 18,
-	BLOCK_SHIFT = 4,       /* the map of candidates has a bit for each 16 bytes */
-	MAP_SPAN = 1 << 30,    /* of code, at most */
-	SCAN_MAX = 512 << 20,  /* of code */
-	CONFIRM_MAX = 1 << 20, /* the largest function that is decoded to confirm a jump */
+	BLOCK_SHIFT = 4,        /* the map of candidates has a bit for each 16 bytes */
+	MAP_SPAN = 1 << 30,     /* of code, at most */
+	SCAN_MAX = 512 << 20,   /* of code */
+	CONFIRM_MAX = 16 << 20, /* of code that is decoded to confirm jumps */
 };
 
 /* ---- by name ---- */
@@ -109,10 +109,10 @@ struct candidate {
 
 struct search {
 	struct parts *ps;
-	VEC(struct candidate) list; /* by start */
-	uint64_t low, high;         /* all candidates lie between */
-	uint8_t *map;               /* of the blocks that candidates touch */
-	uint64_t left;              /* bytes of code still to be scanned */
+	VEC(struct candidate) list;   /* by start */
+	uint64_t low, high;           /* all candidates lie between */
+	uint8_t *map;                 /* of the blocks that candidates touch */
+	uint64_t to_scan, to_confirm; /* bytes of code that may still be looked at */
 };
 
 static bool is_certain(const struct part *p)
@@ -120,10 +120,10 @@ static bool is_certain(const struct part *p)
 	return p->name ? base_hash(p->name, p->name_size) : p->midframe;
 }
 
-/* Compilers place halves in front of the other functions, where nothing else follows its FDE. */
-static bool is_displaced(const struct part *p, const struct part *neighbour)
+/* Linkers place halves (.text.unlikely) in front of the functions, whose FDEs they follow. */
+static bool is_displaced(const struct parts *ps, uint32_t part, uint32_t neighbour)
 {
-	return !p->name && p->start < neighbour->start;
+	return neighbour != PART_NONE && ps->list.p[part].start < ps->list.p[neighbour].start;
 }
 
 /* Parts by the order of their FDEs; PART_NONE where an FDE became no part. */
@@ -161,8 +161,7 @@ static void find_candidates(struct search *s)
 		if (p->owner != PART_NONE || p->source == PROCEDURE_PLT)
 			continue;
 		bool certain = is_certain(p);
-		if (certain ||
-			(neighbour != PART_NONE && is_displaced(p, &s->ps->list.p[neighbour])))
+		if (certain || (!p->name && is_displaced(s->ps, by_order[i], neighbour)))
 			*vec_add(&s->list) = (struct candidate){.part = by_order[i],
 				.neighbour = neighbour,
 				.jumper = PART_NONE,
@@ -273,8 +272,8 @@ static void scan_segment(
 {
 	uint64_t size = p->p_offset < f->size ? f->size - p->p_offset : 0;
 	size = size < p->p_filesz ? size : p->p_filesz;
-	size = size < s->left ? size : s->left;
-	s->left -= size;
+	size = size < s->to_scan ? size : s->to_scan;
+	s->to_scan -= size;
 	for (uint64_t at = 0, next; at + 4 <= size; at = next) {
 		size_t n = size - at < CHUNK ? size - at : CHUNK;
 		if (io_pread_full(f->fd, chunk, n, p->p_offset + at) < 0)
@@ -287,13 +286,15 @@ static void scan_segment(
 }
 
 /* Whether an instruction of the part begins at vaddr, and not merely its bytes. */
-static bool is_instruction(const struct elf_file *f, const struct part *p, uint64_t vaddr)
+static bool is_instruction(
+	struct search *s, const struct elf_file *f, const struct part *p, uint64_t vaddr)
 {
 	_cleanup_(bytes_deinit) struct bytes code = {0};
 	uint64_t offset, left;
-	if (p->size > CONFIRM_MAX || !elf_file_offset(f, p->start, &offset, &left) ||
+	if (p->size > s->to_confirm || !elf_file_offset(f, p->start, &offset, &left) ||
 		p->size > left || elf_file_read(f, offset, p->size, &code) < 0)
 		return false;
+	s->to_confirm -= p->size;
 	struct insn insn;
 	for (uint64_t at = 0; at < code.n && p->start + at <= vaddr; at += insn.length) {
 		if (p->start + at == vaddr)
@@ -304,22 +305,27 @@ static bool is_instruction(const struct elf_file *f, const struct part *p, uint6
 	return false;
 }
 
-/* The .eh_frame order and a jump together are enough; a lone jump is looked at closely. */
-static uint32_t choose_owner(
-	const struct search *s, const struct candidate *c, const struct elf_file *f)
+/*
+ * The .eh_frame order and a jump together are enough. A lone jump is looked at closely. Without any
+ * jump the order decides: the half is reached through a jump table.
+ */
+static uint32_t choose_owner(struct search *s, const struct candidate *c, const struct elf_file *f)
 {
+	if (!c->certain)
+		return c->from_neighbour && c->jumper == PART_NONE && !c->referenced ? c->neighbour
+										     : PART_NONE;
 	if (c->from_neighbour)
-		return c->certain || (c->jumper == PART_NONE && !c->referenced) ? c->neighbour
-										: PART_NONE;
-	if (c->certain && c->jumper != PART_NONE && !c->many_jumpers &&
-		is_instruction(f, &s->ps->list.p[c->jumper], c->jump))
+		return c->neighbour;
+	if (c->jumper == PART_NONE)
+		return is_displaced(s->ps, c->part, c->neighbour) ? c->neighbour : PART_NONE;
+	if (!c->many_jumpers && is_instruction(s, f, &s->ps->list.p[c->jumper], c->jump))
 		return c->jumper;
 	return PART_NONE;
 }
 
 void fragments_join_jumps(struct parts *ps, const struct elf_file *f)
 {
-	struct search s = {.ps = ps, .left = SCAN_MAX};
+	struct search s = {.ps = ps, .to_scan = SCAN_MAX, .to_confirm = CONFIRM_MAX};
 	find_candidates(&s);
 	if (s.list.n && make_map(&s)) {
 		_cleanup_free_ uint8_t *chunk = xmalloc(CHUNK);

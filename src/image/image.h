@@ -2,7 +2,7 @@
  * An image: a file (or the kernel) whose instructions can be sampled.
  *
  * Addresses are file virtual addresses, those that `objdump -d` prints. Samples arrive as file
- * offsets (what a mapping gives); image_vaddr turns one into the other through the loadable
+ * offsets (what a mapping gives); segments_vaddr turns one into the other through the loadable
  * segments. An image never maps its file, so nobody can hurt a reader by truncating it. Procedures
  * and their names live as long as the image (those of the kernel until kernel_refresh). Not
  * thread-safe.

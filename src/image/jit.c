@@ -209,44 +209,10 @@ int jit_map_parse(const char *path, const char *text, size_t n, struct image **o
 
 /* ---- the map of a process ---- */
 
-struct process {
-	int root;                 /* its root directory */
-	int pid;                  /* in its own pid namespace */
-	unsigned user, effective; /* its users, as we see them */
-};
-
 static const char *status_field(const char *status, const char *name)
 {
 	const char *at = strstr(status, name);
 	return at && (at == status || at[-1] == '\n') ? at + strlen(name) : NULL;
-}
-
-/* Everything goes through one descriptor of /proc/PID: a pid that is reused cannot mix two. */
-static int process_open(pid_t pid, struct process *p)
-{
-	char path[32];
-	snprintf(path, sizeof path, "/proc/%d", (int)pid);
-	_cleanup_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	struct buf status = {0};
-	int r = io_read_file(dir, "status", STATUS_MAX, &status);
-	if (!r) {
-		const char *text = buf_cstr(&status);
-		const char *users = status_field(text, "Uid:"),
-			   *pids = status_field(text, "NSpid:");
-		size_t line = pids ? strcspn(pids, "\n") : 0;
-		while (line && pids[line - 1] >= '0' && pids[line - 1] <= '9')
-			line--; /* the last is that of the innermost namespace */
-		p->pid = pids ? atoi(pids + line) : (int)pid;
-		if (!users || sscanf(users, "%u %u", &p->user, &p->effective) != 2)
-			r = -EBADMSG;
-	}
-	buf_deinit(&status);
-	if (r < 0)
-		return r;
-	p->root = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return p->root < 0 ? -errno : 0;
 }
 
 /* Within the root of the process, even when a directory on the way is a link made to lead out. */
@@ -261,7 +227,7 @@ static int open_inside(int root, const char *path)
 }
 
 /* A map that somebody else wrote could give any name to the code of the process. */
-static int check_owner(int fd, const struct process *p, const char *path, struct err *e)
+static int check_owner(int fd, const struct jit_source *p, const char *path, struct err *e)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
@@ -290,20 +256,64 @@ static int read_map(int fd, const char *path, struct image **out, struct err *e)
 	return r;
 }
 
-int jit_map_open(pid_t pid, struct image **out, struct err *e)
+/* Everything goes through one descriptor of /proc/PID: a pid that is reused cannot mix two. */
+int jit_source_open(pid_t pid, struct jit_source *out)
+{
+	char path[32];
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	_cleanup_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	struct jit_source p = {.root = -1};
+	struct buf status = {0};
+	int r = io_read_file(dir, "status", STATUS_MAX, &status);
+	if (!r) {
+		const char *text = buf_cstr(&status);
+		const char *users = status_field(text, "Uid:"),
+			   *pids = status_field(text, "NSpid:");
+		size_t line = pids ? strcspn(pids, "\n") : 0;
+		while (line && pids[line - 1] >= '0' && pids[line - 1] <= '9')
+			line--; /* the last is that of the innermost namespace */
+		p.pid = pids ? atoi(pids + line) : (int)pid;
+		if (!users || sscanf(users, "%u %u", &p.user, &p.effective) != 2)
+			r = -EBADMSG;
+	}
+	buf_deinit(&status);
+	if (r < 0)
+		return r;
+	p.root = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (p.root < 0)
+		return -errno;
+	*out = p;
+	return 0;
+}
+
+void jit_source_close(struct jit_source *s)
+{
+	closep(&s->root);
+	s->root = -1;
+}
+
+int jit_source_read(const struct jit_source *s, struct image **out, struct err *e)
 {
 	char path[48];
-	struct process p = {.root = -1};
-	int r = process_open(pid, &p);
-	_cleanup_close_ int root = p.root;
+	snprintf(path, sizeof path, "/tmp/perf-%d.map", s->pid);
+	_cleanup_close_ int fd = open_inside(s->root, path);
+	if (fd < 0)
+		return err_errno(e, fd == -ELOOP ? -EPERM : fd, "%s", path);
+	int r = check_owner(fd, s, path, e);
+	return r < 0 ? r : read_map(fd, path, out, e);
+}
+
+int jit_map_open(pid_t pid, struct image **out, struct err *e)
+{
+	struct jit_source s;
+	int r = jit_source_open(pid, &s);
 	if (r < 0)
 		return err_errno(e, r, "process %d", (int)pid);
-	snprintf(path, sizeof path, "/tmp/perf-%d.map", p.pid);
-	_cleanup_close_ int fd = open_inside(root, path);
-	if (fd < 0)
-		return err_errno(e, fd == -ELOOP ? -EPERM : fd, "%s of process %d", path, (int)pid);
-	r = check_owner(fd, &p, path, e);
-	return r < 0 ? r : read_map(fd, path, out, e);
+	r = jit_source_read(&s, out, e);
+	jit_source_close(&s);
+	return r;
 }
 
 /* ---- the vDSO ---- */
