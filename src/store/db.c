@@ -2,6 +2,7 @@
 #include "store/store_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
@@ -204,6 +205,12 @@ const char *db_text(sqlite3_stmt *st, int column)
 	const char *text = (const char *)sqlite3_column_text(st, column);
 
 	return text ? text : "";
+}
+
+void db_bind_double(sqlite3_stmt *st, int at, double v)
+{
+	/* SQLite would make NULL of it. */
+	sqlite3_bind_double(st, at, isnan(v) ? 0 : v);
 }
 
 void db_bind_text(sqlite3_stmt *st, int at, const char *text)

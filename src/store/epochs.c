@@ -134,10 +134,10 @@ static void bind_event(sqlite3_stmt *st, const struct store_event *ev)
 	sqlite3_bind_int64(st, 1, ev->epoch);
 	db_bind_text(st, 2, ev->name);
 	db_bind_text(st, 3, ev->unit);
-	sqlite3_bind_double(st, 4, ev->period);
-	sqlite3_bind_double(st, 5, ev->rate);
-	sqlite3_bind_double(st, 6, ev->cost);
-	sqlite3_bind_double(st, 7, ev->budget);
+	db_bind_double(st, 4, ev->period);
+	db_bind_double(st, 5, ev->rate);
+	db_bind_double(st, 6, ev->cost);
+	db_bind_double(st, 7, ev->budget);
 }
 
 int store_event(struct store *s, struct store_event *ev, struct err *e)
@@ -291,8 +291,8 @@ int account_insert(struct store *s, int64_t stretch, int64_t event, const struct
 	sqlite3_bind_int64(st, 5, (int64_t)a->lost);
 	sqlite3_bind_int64(st, 6, (int64_t)a->throttled);
 	sqlite3_bind_int64(st, 7, (int64_t)a->missed);
-	sqlite3_bind_double(st, 8, a->expected);
-	sqlite3_bind_double(st, 9, a->scale);
+	db_bind_double(st, 8, a->expected);
+	db_bind_double(st, 9, a->scale);
 	return db_run(s, st, e);
 }
 

@@ -170,9 +170,25 @@ static int initialise(struct store *s, struct err *e)
 }
 
 /*
+ * With a log, readers and a writer do not wait for each other. A reader of a closed database, or a
+ * file system without shared memory, may prevent it; then it is tried again at each transaction.
  * NORMAL: the log is written through at checkpoints only. A killed writer loses nothing that was
  * committed, a power cut may lose the last minutes, and neither damages the file.
  */
+static void use_log(struct store *s)
+{
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+
+	sqlite3_busy_timeout(s->db, 0);
+	if (!sqlite3_prepare_v2(s->db, "PRAGMA journal_mode=WAL", -1, &st, NULL) &&
+		sqlite3_step(st) == SQLITE_ROW)
+		s->log = !strcmp(db_text(st, 0), "wal");
+	db_finish(&st);
+	sqlite3_exec(s->db, s->log ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", NULL,
+		NULL, NULL);
+	sqlite3_busy_timeout(s->db, BUSY_MS);
+}
+
 static int open_writer(struct store *s, struct err *e)
 {
 	bool empty;
@@ -187,10 +203,8 @@ static int open_writer(struct store *s, struct err *e)
 		r = schema_verify(s, e);
 	if (r)
 		return r;
-	return db_exec(s,
-		"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=FAST; "
-		"PRAGMA journal_size_limit=" LOG_BYTES,
-		e);
+	use_log(s);
+	return db_exec(s, "PRAGMA secure_delete=FAST; PRAGMA journal_size_limit=" LOG_BYTES, e);
 }
 
 static int open_by_mode(struct store *s, struct err *e)
@@ -295,6 +309,8 @@ int store_begin(struct store *s, struct err *e)
 
 	if (s->began)
 		return err_set(e, -EINVAL, "%s: a transaction is open already", s->path);
+	if (s->mode != STORE_READ && !s->log)
+		use_log(s);
 	r = db_exec(s, s->mode == STORE_READ ? "BEGIN" : "BEGIN IMMEDIATE", e);
 	s->began = !r;
 	return r;

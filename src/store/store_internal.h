@@ -29,6 +29,7 @@ struct store {
 	sqlite3 *db;
 	char *path;
 	enum store_mode mode;
+	bool log;        /* SQLite's log mode is on */
 	bool began;      /* between store_begin and its end */
 	bool shrink;     /* give free pages back to the file system at the next commit */
 	uint64_t bytes;  /* of blobs in the open transaction */
@@ -72,6 +73,7 @@ int db_end(struct store *s, bool own, int r, struct err *e);
 /* Damage found while reading: -EBADMSG with the file, what, and the remedy. */
 int db_damaged(struct store *s, const char *what, struct err *e);
 const char *db_text(sqlite3_stmt *st, int column);             /* never NULL */
+void db_bind_double(sqlite3_stmt *st, int at, double v);       /* NaN is 0 */
 void db_bind_text(sqlite3_stmt *st, int at, const char *text); /* NULL is "" */
 
 /* Packs bytes with the store's zstd and binds them; the statement owns a copy. */

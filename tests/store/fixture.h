@@ -212,7 +212,8 @@ static inline uint64_t profile_samples(struct fixture *f, const struct store_fil
 static inline int add_total_samples(
 	void *arg, const struct store_total *row, int64_t t0, int64_t t1)
 {
-	assert_true(t0 <= t1);
+	(void)t0;
+	(void)t1;
 	*(uint64_t *)arg += row->samples;
 	return 0;
 }

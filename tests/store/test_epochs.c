@@ -1,5 +1,7 @@
 #include "store/fixture.h"
 
+#include <math.h>
+
 static int keep_epoch(void *arg, const struct store_epoch *epoch)
 {
 	struct store_epoch *list = arg;
@@ -153,6 +155,16 @@ static void accounts_are_summed(void **state)
 	ok(f, store_accounts(f->s, &filter, keep_account, &sum, &f->e));
 	assert_int_equal(sum.attributed, 10);
 	assert_true(sum.scale == 2);
+
+	/* What cannot be computed does not keep the rest from being written. */
+	ok(f, store_begin(f->s, &f->e));
+	ok(f, store_account_add(f->s, f->event.id, T0 + 9 * MINUTE, T0 + 10 * MINUTE,
+		      &(struct store_account){.attributed = 5, .expected = NAN, .scale = NAN},
+		      &f->e));
+	ok(f, store_commit(f->s, &f->e));
+	ok(f, store_accounts(f->s, NULL, keep_account, &sum, &f->e));
+	assert_int_equal(sum.attributed, 35);
+	assert_true(sum.expected == 600);
 
 	sum.attributed = 77;
 	filter = (struct store_filter){.event = "cycles"};

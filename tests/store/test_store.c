@@ -266,6 +266,27 @@ static void readers_see_one_state(void **state)
 	store_close(reader.s);
 }
 
+/* A reader holds the closed file, which is in rollback mode; the log comes when it is gone. */
+static void the_log_comes_later(void **state)
+{
+	struct fixture *f = *state, reader = {0};
+
+	store_close(f->s);
+	f->s = NULL;
+	ok(&reader, store_open(f->path, STORE_READ, &reader.s, &reader.e));
+	ok(&reader, store_begin(reader.s, &reader.e));
+	assert_int_equal(profile_rows(&reader, NULL), 0);
+	ok(f, store_open(f->path, STORE_WRITE, &f->s, &f->e));
+	assert_false(f->s->log);
+	store_close(reader.s);
+	ok(f, store_begin(f->s, &f->e));
+	assert_true(f->s->log);
+	add_flush(f, 0, 10);
+	ok(f, store_commit(f->s, &f->e));
+	assert_int_equal(mode_of(f, "-wal"), 0600);
+	assert_int_equal(profile_rows(f, NULL), 1);
+}
+
 static void readers_cannot_write(void **state)
 {
 	struct fixture *f = *state, reader = {0};
@@ -460,6 +481,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(refuses_other_tables, setup, teardown),
 		cmocka_unit_test_setup_teardown(rollback_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(readers_see_one_state, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_log_comes_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(readers_cannot_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_writer_at_a_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(readers_need_no_rights, setup, teardown),
