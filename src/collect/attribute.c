@@ -82,6 +82,9 @@ void attribution_record(struct attribution *a, const struct record *r)
 	/* A file nobody named before: now is the best time to find it. */
 	if (file != FILE_ANON)
 		image_cache_of_file(a->images, a->processes, file);
+	else if (r->kind == RECORD_MMAP && !r->mmap.kernel &&
+		 mapped_kind_of(r->mmap.path, &r->mmap.build_id) == MAPPED_ANON)
+		image_cache_expect_memory(a->images, process_at(a->processes, r->pid, r->time));
 }
 
 /* The image and offset of a user address. */

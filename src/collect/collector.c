@@ -37,6 +37,7 @@ struct collector {
 	int64_t *event_ids;
 	struct collector_event *events; /* written so far */
 	struct store_account *pending;  /* delivered since the last flush that went well */
+	uint64_t *lost;                 /* on the way to us, since then */
 	int64_t since, flushed_until;   /* microseconds since the epoch */
 	uint64_t next_drain, next_flush, next_care; /* CLOCK_MONOTONIC ns */
 	uint64_t flushes, failed_flushes;
@@ -71,7 +72,7 @@ static void collect_accounts(struct collector *c)
 		struct store_account *p = &c->pending[i];
 
 		sampler_account(c->sampler, i, &a);
-		p->lost += a.lost;
+		c->lost[i] += a.lost;
 		p->throttled += a.throttled;
 		p->expected += a.expected;
 		p->scale = a.scale;
@@ -150,6 +151,7 @@ static int put_accounts(struct collector *c, int64_t t1, struct err *e)
 		int r;
 
 		attribution_counts(c->attribution, i, &a->attributed, &a->unknown);
+		a->lost = c->lost[i] + attribution_refused(c->attribution, i);
 		rest = a->expected - a->attributed - a->unknown - a->lost - a->throttled;
 		a->missed = rest > 0 ? llround(rest) : 0;
 		r = store_account_add(c->store, c->event_ids[i], c->flushed_until, t1, a, e);
@@ -173,6 +175,7 @@ static void accounts_written(struct collector *c)
 		ev->expected += a->expected;
 		ev->samples += a->attributed + a->unknown;
 		*a = (struct store_account){.scale = 1};
+		c->lost[i] = 0;
 	}
 }
 
@@ -289,6 +292,7 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 	c->event_ids = xcalloc(n, sizeof *c->event_ids);
 	c->events = xcalloc(n, sizeof *c->events);
 	c->pending = xcalloc(n, sizeof *c->pending);
+	c->lost = xcalloc(n, sizeof *c->lost);
 	for (size_t i = 0; i < n; i++) {
 		c->events[i].name = o->sampling.events[i].name;
 		c->pending[i].scale = 1;
@@ -326,6 +330,7 @@ void collector_destroy(struct collector *c)
 	free(c->event_ids);
 	free(c->events);
 	free(c->pending);
+	free(c->lost);
 	free(c);
 }
 
@@ -449,7 +454,7 @@ static void sum_events(const struct collector *c, struct collector_event *t)
 		attribution_counts(c->attribution, i, &attributed, &unknown);
 		t->attributed += ev->attributed + attributed;
 		t->unknown += ev->unknown + unknown;
-		t->lost += ev->lost + c->pending[i].lost;
+		t->lost += ev->lost + c->lost[i] + attribution_refused(c->attribution, i);
 		t->throttled += ev->throttled + c->pending[i].throttled;
 		t->expected += ev->expected + c->pending[i].expected;
 		t->missed += ev->missed;

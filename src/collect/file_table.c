@@ -29,7 +29,7 @@ static bool starts_with(const char *s, const char *prefix)
  * The kernel names memory "//anon", "[heap]", "[anon:NAME]" or after the object behind it. A memfd
  * with a build-id holds an executable file and is treated as one.
  */
-static enum mapped_kind kind_of(const char *path, const struct image_id *build_id)
+enum mapped_kind mapped_kind_of(const char *path, const struct image_id *build_id)
 {
 	static const char *const memory[] = {
 		"//",
@@ -99,7 +99,7 @@ static void add_file(struct file_table *t, struct file_entry *entry, const struc
 		.major = key->major,
 		.minor = key->minor,
 		.seen = key->seen,
-		.kind = kind_of(key->path, &key->build_id),
+		.kind = mapped_kind_of(key->path, &key->build_id),
 		.serial = ++t->serial};
 	t->bytes += strlen(key->path) + 1;
 }
@@ -129,7 +129,7 @@ uint32_t file_table_add(struct file_table *t, const struct mapped_file *key, pid
 	if (fresh)
 		*fresh = false;
 	/* All memory is one file: its mappings then grow together. */
-	if (t->files.n && kind_of(key->path, &key->build_id) == MAPPED_ANON)
+	if (t->files.n && mapped_kind_of(key->path, &key->build_id) == MAPPED_ANON)
 		return FILE_ANON;
 	for (k = key_of(key);; k.twist++) {
 		if (file_table_count(t) >= FILES_MOST) {

@@ -36,6 +36,9 @@ struct mapped_file {
 	bool marked;
 };
 
+/* What the kernel's name of a mapping stands for. */
+enum mapped_kind mapped_kind_of(const char *path, const struct image_id *build_id);
+
 /* The number of all memory without a file. */
 #define FILE_ANON 0u
 

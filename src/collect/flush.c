@@ -14,7 +14,12 @@
 #include <string.h>
 
 enum {
-	CODE_SAMPLES = 4,      /* a procedure's code is kept once it had so many */
+	/*
+	 * A procedure's code is kept once it had a few samples, and one for so many bytes: a
+	 * minute of a compiler touches megabytes of code that nobody will ask about.
+	 */
+	CODE_SAMPLES = 4,
+	CODE_DENSITY = 32,
 	CODE_MOST = 128 << 10, /* bytes of one procedure */
 };
 
@@ -97,16 +102,29 @@ static void resolve(const struct flush *f, const struct sum_pc *pcs, size_t n)
 	}
 }
 
+static uint64_t code_size(const struct seen_procedure *p)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < p->nranges; i++)
+		size += p->ranges[i].size;
+	return size;
+}
+
+static bool worth_its_code(const struct seen_procedure *p)
+{
+	uint64_t samples = p->samples + p->fresh;
+
+	return !p->coded && samples >= CODE_SAMPLES && samples * CODE_DENSITY >= code_size(p);
+}
+
 /* Appends the code of a procedure if it should have any now; false leaves it for later. */
 static bool read_code(
 	const struct flush *f, uint32_t image, const struct seen_procedure *p, struct buf *out)
 {
-	uint64_t size = 0;
 	size_t before = out->n;
 
-	for (uint32_t i = 0; i < p->nranges; i++)
-		size += p->ranges[i].size;
-	if (size > CODE_MOST)
+	if (code_size(p) > CODE_MOST)
 		return true;
 	for (uint32_t i = 0; i < p->nranges; i++) {
 		int r = image_cache_code(f->images, f->processes, image, &p->ranges[i], out);
@@ -144,7 +162,7 @@ static int write_procedures(
 	int r = 0;
 
 	vec_each (p, &img->footprint.procedures) {
-		bool enough = !p->coded && p->samples + p->fresh >= CODE_SAMPLES;
+		bool enough = worth_its_code(p);
 		size_t at = code.n;
 
 		if (!p->fresh || (p->stored && !enough))

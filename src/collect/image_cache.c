@@ -16,6 +16,7 @@
 enum {
 	HELD_MOST = 32,        /* files kept open until somebody asks for their functions */
 	TABLES_MOST = 6 << 20, /* bytes of function tables that outlive a flush */
+	JITS_MOST = 256,       /* processes whose root is held open for their perf map */
 	IMAGES_MANY = 512, /* above this, images without samples for IDLE_FLUSHES are forgotten */
 	IDLE_FLUSHES = 30,
 };
@@ -37,6 +38,8 @@ struct jit_entry {
 	pid_t pid;
 	uint32_t number; /* 0: it has none */
 	uint32_t turn;   /* in which it was last read */
+	bool found;      /* source is open */
+	struct jit_source source;
 };
 
 /* What a number of the file table stands for. */
@@ -315,12 +318,22 @@ static bool jit_covers(const struct image_cache *c, const struct jit_entry *e, u
 	return im && image_procedure_at(im, pc);
 }
 
+static struct jit_entry *jit_of(struct image_cache *c, const struct process *p)
+{
+	struct jit_entry *e = hmap_put(&c->jits, &p->serial, NULL);
+
+	e->pid = p->pid;
+	if (!e->found && c->jits.n <= JITS_MOST)
+		e->found = jit_source_open(p->pid, &e->source) == 0;
+	return e;
+}
+
 static void read_jit_map(struct image_cache *c, struct jit_entry *e)
 {
 	struct image *im;
 
 	e->turn = c->turn;
-	if (jit_map_open(e->pid, &im, NULL) < 0)
+	if (!e->found || jit_source_read(&e->source, &im, NULL) < 0)
 		return;
 	if (e->number)
 		drop_tables(c, e->number);
@@ -329,14 +342,19 @@ static void read_jit_map(struct image_cache *c, struct jit_entry *e)
 	attach(c, e->number, im, false);
 }
 
+void image_cache_expect_memory(struct image_cache *c, const struct process *p)
+{
+	if (p->pid > 0)
+		jit_of(c, p);
+}
+
 uint32_t image_cache_of_memory(struct image_cache *c, const struct process *p, uint64_t pc)
 {
 	struct jit_entry *e;
 
 	if (p->pid <= 0)
 		return IMAGE_NUMBER_ANON;
-	e = hmap_put(&c->jits, &p->serial, NULL);
-	e->pid = p->pid;
+	e = jit_of(c, p);
 	if (jit_covers(c, e, pc))
 		return e->number;
 	if (e->turn == c->turn)
@@ -389,6 +407,10 @@ void image_cache_destroy(struct image_cache *c)
 	vec_deinit(&c->held);
 	hmap_deinit(&c->identities);
 	hmap_deinit(&c->kernel_images);
+	for (struct jit_entry *e = NULL; (e = hmap_next(&c->jits, e));) {
+		if (e->found)
+			jit_source_close(&e->source);
+	}
 	hmap_deinit(&c->jits);
 	kernel_destroy(c->kernel);
 	free(c);
@@ -441,6 +463,8 @@ static void forget_ended_jits(struct image_cache *c, const struct process_table 
 		if (!process_ended(t, e->pid, e->serial))
 			continue;
 		*vec_add(&dead) = e->serial;
+		if (e->found)
+			jit_source_close(&e->source);
 		if (e->number)
 			remove_image(c, e->number);
 	}

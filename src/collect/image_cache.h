@@ -61,6 +61,9 @@ uint32_t image_cache_of_file(struct image_cache *c, const struct process_table *
 /* The image and offset of a kernel address. */
 uint32_t image_cache_of_kernel(struct image_cache *c, uint64_t address, uint64_t *offset);
 
+/* The process made code in memory: finds where its map will be, while the process is there. */
+void image_cache_expect_memory(struct image_cache *c, const struct process *p);
+
 /*
  * The image of code that a process has in memory without a file: of its perf-PID.map where that
  * covers pc, else IMAGE_NUMBER_ANON. The map is read again for an unknown address, at most once a

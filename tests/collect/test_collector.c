@@ -70,6 +70,8 @@ static void burn(struct collector *c, double seconds)
 	uint64_t end = io_clock_ns(CLOCK_PROCESS_CPUTIME_ID) + seconds * 1e9;
 
 	while (io_clock_ns(CLOCK_PROCESS_CPUTIME_ID) < end) {
+		for (volatile int i = 0; i < 1000000; i++)
+			continue;
 		struct pollfd p = {.fd = collector_fd(c), .events = POLLIN};
 
 		if (poll(&p, 1, 0) == 1)
@@ -103,8 +105,11 @@ static int see_profile(void *arg, const struct store_profile *p)
 
 static int see_account(void *arg, const struct store_event *event, const struct store_account *sum)
 {
+	struct seen *seen = arg;
+
 	assert_string_equal(event->name, "cpu-clock:u");
-	((struct seen *)arg)->account = *sum;
+	seen->account.attributed += sum->attributed;
+	seen->account.unknown += sum->unknown;
 	return 0;
 }
 
@@ -159,7 +164,7 @@ static void collects(enum sampler_how how)
 	assert_int_equal(seen.faults, 0);
 	assert_int_equal(seen.samples, status.total.samples);
 	assert_int_equal(seen.samples, seen.account.attributed + seen.account.unknown);
-	/* 0.5 s at 2,000/s, of which some may be spent in the kernel: far more than none. */
+	/* 0.5 s at 2,000/s, less what a busy machine holds back. */
 	assert_in_range(seen.samples, 300, 1300);
 	assert_in_range(seen.account.unknown, 0, seen.samples / 20);
 }
