@@ -18,6 +18,12 @@
  */
 #define SPREAD_SHARED 6
 
+/*
+ * Each draw restarts the interval to the next sample and so costs half a sample: it waits for this
+ * many. Events that do not run are then left in peace too.
+ */
+#define DRAW_SAMPLES 128
+
 static int kernel_open(struct perf_event_attr *attr, pid_t pid, int cpu, unsigned long flags)
 {
 	int fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
@@ -87,17 +93,22 @@ void counter_update(struct counter *c, const struct counter_source *src, struct 
 	b->expected += samples_in_stretch(c) - before;
 }
 
+uint64_t counter_draw(const struct counter *c, struct period_source *draw)
+{
+	uint64_t period = period_draw(draw, c->mean, c->shared ? SPREAD_SHARED : SPREAD);
+
+	return c->is_clock && period < COUNTER_CLOCK_MIN ? COUNTER_CLOCK_MIN : period;
+}
+
 void counter_redraw(struct counter *c, const struct counter_source *src, struct period_source *draw,
 	struct counter_books *b)
 {
 	uint64_t period;
 
 	counter_update(c, src, b);
-	if (c->adaptive)
+	if (c->adaptive || c->stretch / c->period < DRAW_SAMPLES)
 		return;
-	period = period_draw(draw, c->mean, c->shared ? SPREAD_SHARED : SPREAD);
-	if (c->is_clock && period < COUNTER_CLOCK_MIN)
-		period = COUNTER_CLOCK_MIN;
+	period = counter_draw(c, draw);
 	if (src->set_period(c->fd, period) < 0)
 		return;
 	c->period = period;

@@ -59,13 +59,16 @@ struct counter_books {
 	uint64_t count, enabled, running, lost;
 };
 
+/* A period around the counter's mean. */
+uint64_t counter_draw(const struct counter *c, struct period_source *draw);
+
 /* Begins the books: reads where the counter stands. */
 int counter_begin(struct counter *c, const struct counter_source *src);
 
 /* Enters what was counted since the last look. */
 void counter_update(struct counter *c, const struct counter_source *src, struct counter_books *b);
 
-/* The same, and then a new period. */
+/* The same, and a new period when the old one has been in force for some samples. */
 void counter_redraw(struct counter *c, const struct counter_source *src, struct period_source *draw,
 	struct counter_books *b);
 

@@ -25,7 +25,7 @@
  */
 #define SLACK_NS 10000000
 
-/* Periods are redrawn about five times a second, and at most 2,000 of them. */
+/* Periods are redrawn at most five times a second, and at most 2,000 of them. */
 #define REDRAW_NS         200000000
 #define REDRAW_COUNTER_NS 500000
 
@@ -140,7 +140,7 @@ static int open_all(struct sampler *s, const struct sampler_options *o, struct e
 		return r;
 	r = load_driver(s, o, &places, e);
 	if (r == 0)
-		r = sampler_open(o, &places, s->driver, &s->opened, e);
+		r = sampler_open(o, &places, s->driver, &s->draw, &s->opened, e);
 	if (r == 0)
 		r = watch_all(s, e);
 	sampler_places_deinit(&places);

@@ -27,6 +27,7 @@ struct opener {
 	const struct sampler_options *o;
 	const struct sampler_places *places;
 	const struct driver *driver;
+	struct period_source *draw;
 	struct features has;
 	struct sampler_opened *out;
 	struct err *e;
@@ -219,7 +220,7 @@ static void set_sampling(
 	c->mean = w->o->period ? w->o->period : 1e9 / w->o->rate;
 	if (c->mean < (c->is_clock ? COUNTER_CLOCK_MIN : 1))
 		c->mean = c->is_clock ? COUNTER_CLOCK_MIN : 1;
-	c->period = c->mean;
+	c->period = counter_draw(c, w->draw);
 	attr->sample_period = c->period;
 }
 
@@ -326,12 +327,14 @@ static int open_cpu(struct opener *w, int cpu)
 }
 
 int sampler_open(const struct sampler_options *o, const struct sampler_places *p,
-	const struct driver *driver, struct sampler_opened *out, struct err *e)
+	const struct driver *driver, struct period_source *draw, struct sampler_opened *out,
+	struct err *e)
 {
 	struct sampler_opened opened = {0};
 	struct opener w = {.o = o,
 		.places = p,
 		.driver = driver,
+		.draw = draw,
 		.has = find_features(),
 		.out = &opened,
 		.e = e};

@@ -34,7 +34,8 @@ struct sampler_opened {
  * task has gone, -EOPNOTSUPP for an event that cannot be sampled here, -EMFILE.
  */
 int sampler_open(const struct sampler_options *o, const struct sampler_places *p,
-	const struct driver *driver, struct sampler_opened *out, struct err *e);
+	const struct driver *driver, struct period_source *draw, struct sampler_opened *out,
+	struct err *e);
 void sampler_opened_deinit(struct sampler_opened *s);
 
 #endif

@@ -120,23 +120,27 @@ static void test_copies_are_not_multiplexing(void **state)
 static void test_redraw(void **state)
 {
 	(void)state;
-	struct counter c = fake_counter(16000);
+	struct counter c = fake_counter(1600);
 	struct counter_books books = {0};
 	struct period_source draw = {7};
 	struct sampler_account a;
-	uint64_t samples = 0, counted = 0;
+	uint64_t samples = 0, counted = 0, draws = 0, before;
 
 	for (int i = 0; i < 1000; i++) {
-		uint64_t stretch = 100000 + i * 37;
+		uint64_t stretch = 300000 + i * 37; /* 128 samples and a half at least */
+		before = c.period;
 		samples += stretch / c.period;
 		counted += stretch;
-		advance(stretch / 3, 10, 10); /* looked at in between, to no effect */
-		counter_update(&c, &fake, &books);
+		advance(stretch / 3, 10, 10);
+		counter_redraw(&c, &fake, &draw, &books);
+		assert_int_equal(c.period, before); /* too early */
 		advance(stretch - stretch / 3, 10, 10);
 		counter_redraw(&c, &fake, &draw, &books);
-		assert_int_equal(fake_period, c.period);
-		assert_in_range(c.period, 15000, 17000);
+		assert_int_equal(c.period, fake_period);
+		assert_in_range(c.period, 1500, 1700);
+		draws += c.period != before;
 	}
+	assert_true(draws > 950);
 	counter_account(&books, &c, samples, &a);
 	assert_float_equal(a.expected, samples, 1e-6);
 	assert_float_equal(a.period, (double)counted / samples, 1e-6);
@@ -156,6 +160,7 @@ static void test_shared(void **state)
 	counter_redraw(&c, &fake, &draw, &books);
 	assert_float_equal(books.expected, 1.5, 1e-9);
 	for (int i = 0; i < 100; i++) {
+		advance(64000 * 130, 10, 10);
 		counter_redraw(&c, &fake, &draw, &books);
 		assert_in_range(c.period, 63000, 65000);
 	}
