@@ -65,8 +65,9 @@ int sampler_fd(const struct sampler *s);
 struct sample {
 	uint64_t pc, time; /* time: first sight, CLOCK_MONOTONIC ns */
 	int32_t pid, tid;
-	uint32_t generation; /* differs when the process was replaced by exec or by pid reuse */
-	uint32_t cpu, cgroup;
+	uint32_t generation; /* of the thread: differs when exec or a reused pid replaced it */
+	uint32_t cpu;
+	uint32_t cgroup; /* low half of the cgroup v2 id, 0 unknown (rings do not tell) */
 	uint32_t count;
 	uint8_t event; /* index into options.events */
 	bool kernel;
@@ -88,10 +89,14 @@ struct sampler_account {
 	uint64_t samples;   /* delivered (the sum of counts) */
 	uint64_t lost;      /* counted but not delivered: full ring, LOST records */
 	uint64_t throttled; /* not taken while the kernel throttled the event */
-	double expected;    /* the event's own count / period, throttled time included; 0: unknown,
-			       since    a clock with :u or :k counts all the time */
-	double period;      /* mean, what one sample stands for; 0: unknown */
-	double scale;       /* time enabled / time running */
+	/*
+	 * The event's own count / period, throttled time included. 0: unknown, since a clock with
+	 * :u or :k counts all the time. What is short of it was taken by the hypervisor, or fell
+	 * into stretches with interrupts off.
+	 */
+	double expected;
+	double period; /* mean, what one sample stands for; 0: unknown */
+	double scale;  /* time enabled / time running */
 };
 void sampler_account(struct sampler *s, size_t event, struct sampler_account *out);
 
