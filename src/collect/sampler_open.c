@@ -88,9 +88,10 @@ static int explain_refusal(const struct opener *w, const struct sampler_task *ta
 		snprintf(who, sizeof who, "a cgroup");
 	return err_set(w->e, -EACCES,
 		"sampling %s is not allowed: it takes CAP_PERFMON (root), or %s%s at %d or lower "
-		"(now "
-		"%ld)",
-		who, wide ? "" : "a process of your own and ", path, wide ? 0 : 2, paranoid);
+		"(now %ld)%s",
+		who, wide ? "" : "a process of your own and ", path, wide ? 0 : 2, paranoid,
+		geteuid() == 0 ? "; in a container, also a seccomp profile with perf_event_open"
+			       : "");
 }
 
 static int explain_event(const struct opener *w, int code, const struct event *ev, int cpu)
