@@ -39,10 +39,11 @@ enum mapped_kind mapped_kind_of(const char *path, const struct image_id *build_i
 		"/anon_hugepage",
 	};
 
-	if (!strcmp(path, "[vdso]"))
-		return MAPPED_VDSO;
 	if (path[0] != '/')
-		return MAPPED_ANON;
+		return strcmp(path, "[vdso]") ? MAPPED_ANON : MAPPED_VDSO;
+	/* Each record passes here: nearly all are decided by their second letter. */
+	if (!strchr("/dmSa", path[1]))
+		return MAPPED_FILE;
 	for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
 		if (starts_with(path, memory[i]))
 			return build_id->size ? MAPPED_FILE : MAPPED_ANON;
@@ -65,6 +66,22 @@ static struct file_key key_of(const struct mapped_file *f)
 		memcpy(k.build_id.bytes, f->build_id.bytes, f->build_id.size);
 	}
 	return k;
+}
+
+/* A few files make up nearly all records: where to look for this one first. */
+static uint32_t *recent_place(struct file_table *t, const struct mapped_file *f)
+{
+	uint64_t spread = f->inode * 0x9e3779b97f4a7c15;
+
+	return &t->recent[f->build_id.size ? f->build_id.bytes[0] : spread >> 56];
+}
+
+static bool same_file(const struct mapped_file *a, const struct mapped_file *b)
+{
+	return a->inode == b->inode && a->build_id.size == b->build_id.size &&
+	       !memcmp(a->build_id.bytes, b->build_id.bytes, a->build_id.size) &&
+	       a->generation == b->generation && a->major == b->major && a->minor == b->minor &&
+	       !strcmp(a->path, b->path);
 }
 
 static void note_opener(struct mapped_file *f, pid_t pid)
@@ -120,35 +137,45 @@ void file_table_deinit(struct file_table *t)
 	hmap_deinit(&t->index);
 }
 
+/* Finds the entry or makes one; NULL when there are too many. */
+static struct file_entry *find_entry(
+	struct file_table *t, const struct mapped_file *key, bool *fresh)
+{
+	struct file_entry *entry;
+	struct file_key k = key_of(key);
+
+	for (;; k.twist++) {
+		*fresh = false;
+		if (file_table_count(t) < FILES_MOST)
+			entry = hmap_put(&t->index, &k, fresh);
+		else
+			entry = hmap_get(&t->index, &k);
+		if (!entry || *fresh || !strcmp(t->files.p[entry->number].path, key->path))
+			return entry;
+	}
+}
+
 uint32_t file_table_add(struct file_table *t, const struct mapped_file *key, pid_t pid, bool *fresh)
 {
-	struct file_key k;
+	uint32_t *recent = recent_place(t, key);
 	struct file_entry *entry;
-	bool added;
+	bool added = false;
 
-	if (fresh)
-		*fresh = false;
-	/* All memory is one file: its mappings then grow together. */
-	if (t->files.n && mapped_kind_of(key->path, &key->build_id) == MAPPED_ANON)
-		return FILE_ANON;
-	for (k = key_of(key);; k.twist++) {
-		if (file_table_count(t) >= FILES_MOST) {
-			entry = hmap_get(&t->index, &k);
-			added = false;
-			if (!entry)
-				return FILE_ANON;
-		} else {
-			entry = hmap_put(&t->index, &k, &added);
-		}
-		if (added || !strcmp(t->files.p[entry->number].path, key->path))
-			break;
+	if (!t->files.n || *recent == FILE_ANON || !same_file(&t->files.p[*recent], key)) {
+		/* All memory is one file: its mappings then grow together. */
+		bool memory =
+			t->files.n && mapped_kind_of(key->path, &key->build_id) == MAPPED_ANON;
+
+		entry = memory ? NULL : find_entry(t, key, &added);
+		if (entry && added)
+			add_file(t, entry, key);
+		*recent = entry ? entry->number : FILE_ANON;
 	}
-	if (added)
-		add_file(t, entry, key);
 	if (fresh)
 		*fresh = added;
-	note_opener(&t->files.p[entry->number], pid);
-	return entry->number;
+	if (*recent != FILE_ANON)
+		note_opener(&t->files.p[*recent], pid);
+	return *recent;
 }
 
 void file_table_mark(struct file_table *t, uint32_t n)
@@ -160,6 +187,7 @@ void file_table_sweep(struct file_table *t)
 {
 	VEC(struct file_key) dead = {0};
 
+	memset(t->recent, 0, sizeof t->recent);
 	t->files.p[FILE_ANON].marked = true;
 	for (struct file_entry *e = NULL; (e = hmap_next(&t->index, e));) {
 		struct mapped_file *f = &t->files.p[e->number];

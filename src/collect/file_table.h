@@ -46,6 +46,7 @@ struct file_table {
 	VEC(struct mapped_file) files;
 	VEC(uint32_t) free; /* numbers */
 	struct hmap index;
+	uint32_t recent[256];
 	uint32_t serial;
 	size_t bytes; /* of paths */
 };
