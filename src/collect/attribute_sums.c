@@ -6,9 +6,11 @@
 #include <string.h>
 
 enum {
-	PCS_MOST = 768 << 10,   /* keys; 28 MB at the load of a table that is about to grow */
+	PCS_MOST = 1 << 20,     /* entries; 11 to 22 MB, as full as their tables are */
 	TOTALS_MOST = 96 << 10, /* rows of single threads; more are summed by name */
 	WHO_MOST = 64 << 10,
+	PCS_ENOUGH = 256 << 10, /* entries: 3 to 5 MB */
+	TOTALS_ENOUGH = 48 << 10,
 	NAMES_MOST = 16 << 10,
 	FOLD_ABOVE = 8 << 10, /* rows of totals; below, every process keeps its own */
 	FOLD_BELOW = 32,      /* samples of a process */
@@ -26,14 +28,14 @@ struct name_entry {
 void sums_init(struct sums *s, bool by_process)
 {
 	*s = (struct sums){.by_process = by_process, .turn = 1};
-	hmap_init(&s->pcs, sizeof(struct sum_pc), offsetof(struct sum_pc, samples));
+	pcs_init(&s->pcs);
 	hmap_init(&s->totals, sizeof(struct sum_total), TOTAL_KEY);
 	hmap_init(&s->names, sizeof(struct name_entry), sizeof(char[PROCFS_COMM]));
 }
 
 void sums_deinit(struct sums *s)
 {
-	hmap_deinit(&s->pcs);
+	pcs_deinit(&s->pcs);
 	hmap_deinit(&s->totals);
 	hmap_deinit(&s->names);
 	vec_deinit(&s->who);
@@ -110,16 +112,11 @@ struct sum_total *sums_add(struct sums *s, const struct sum_sample *x, bool *fre
 {
 	struct who *who = &s->who.p[x->who];
 	uint32_t filed = s->by_process ? x->who : who->name;
-	struct sum_pc key = {.offset = x->offset,
-		.image = x->image,
-		.who = filed | (uint32_t)x->event << SUM_EVENT_SHIFT};
-	struct sum_pc *pc;
 	struct sum_total *row;
 
-	pc = s->pcs.n < PCS_MOST ? hmap_put(&s->pcs, &key, NULL) : hmap_get(&s->pcs, &key);
-	if (!pc)
+	if (!pcs_add(&s->pcs, x->image, filed | (uint32_t)x->event << SUM_EVENT_SHIFT, x->offset,
+		    x->count, PCS_MOST))
 		return NULL;
-	pc->samples += x->count;
 	who->samples += x->count;
 	row = total_row(s, x, fresh);
 	row->samples += x->count;
@@ -175,7 +172,7 @@ void sums_fold(struct sums *s, const struct process_table *t)
 
 void sums_clear(struct sums *s)
 {
-	hmap_clear(&s->pcs);
+	pcs_clear(&s->pcs);
 	hmap_clear(&s->totals);
 	hmap_clear(&s->names);
 	vec_deinit(&s->who);
@@ -184,9 +181,14 @@ void sums_clear(struct sums *s)
 	s->turn++;
 }
 
+bool sums_full(const struct sums *s)
+{
+	return s->pcs.n >= PCS_ENOUGH || s->totals.n >= TOTALS_ENOUGH;
+}
+
 size_t sums_memory(const struct sums *s)
 {
-	return s->pcs.slots * (sizeof(struct sum_pc) + sizeof(uint32_t)) +
+	return pcs_memory(&s->pcs) +
 	       s->totals.slots * (sizeof(struct sum_total) + sizeof(uint32_t)) +
 	       s->names.slots * (sizeof(struct name_entry) + sizeof(uint32_t)) +
 	       s->who.space * sizeof *s->who.p + s->free_who.space * sizeof *s->free_who.p +

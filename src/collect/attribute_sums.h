@@ -11,6 +11,7 @@
 
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "collect/attribute_pcs.h"
 #include "collect/procfs.h"
 
 #include <stdbool.h>
@@ -33,13 +34,6 @@ struct who {
 #define SUM_EVENT_SHIFT 26 /* six bits above the number of a who */
 #define SUM_WHO_MASK    ((1u << SUM_EVENT_SHIFT) - 1)
 
-struct sum_pc {
-	uint64_t offset;
-	uint32_t image;
-	uint32_t who; /* and the event */
-	uint64_t samples;
-};
-
 struct sum_total {
 	uint32_t who;
 	int32_t tid;
@@ -51,8 +45,8 @@ struct sum_total {
 };
 
 struct sums {
-	bool by_process;    /* offsets are kept by process, not only by name */
-	struct hmap pcs;    /* struct sum_pc */
+	bool by_process; /* offsets are kept by process, not only by name */
+	struct pcs pcs;
 	struct hmap totals; /* struct sum_total */
 	VEC(struct who) who;
 	VEC(uint32_t) free_who;
@@ -84,6 +78,9 @@ struct sum_total *sums_add(struct sums *s, const struct sum_sample *sample, bool
 void sums_fold(struct sums *s, const struct process_table *t);
 
 void sums_clear(struct sums *s);
+
+/* As much as should be held in memory: it is time to flush. */
+bool sums_full(const struct sums *s);
 
 size_t sums_memory(const struct sums *s);
 

@@ -23,30 +23,39 @@ enum {
 	CODE_MOST = 128 << 10, /* bytes of one procedure */
 };
 
-/* ---- order ---- */
+/* The samples of one image, by who (with the event) and offset. */
+struct part {
+	uint32_t who;
+	size_t first, n; /* in the counts */
+};
 
-/* By image, event and who, so that an image is resolved once; then by offset. */
-static int compare_pcs(const void *a, const void *b)
+struct image_counts {
+	uint32_t image;
+	VEC(struct part) parts;
+	VEC(struct pc_count) counts;
+};
+
+/* Takes together the groups that begin with the first one's image; returns how many they were. */
+static size_t gather(const struct pc_group **groups, size_t n, struct image_counts *out)
 {
-	const struct sum_pc *x = a, *y = b;
+	size_t i = 0;
 
-	if (x->image != y->image)
-		return x->image < y->image ? -1 : 1;
-	if (x->who != y->who)
-		return x->who < y->who ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
+	out->image = groups[0]->image;
+	out->parts.n = out->counts.n = 0;
+	for (; i < n && groups[i]->image == out->image; i++) {
+		const struct pc_group *g = groups[i];
+		struct part *last = out->parts.n ? &out->parts.p[out->parts.n - 1] : NULL;
 
-static struct sum_pc *sorted_pcs(const struct sums *s)
-{
-	struct sum_pc *list = xcalloc(s->pcs.n, sizeof *list);
-	size_t n = 0;
-
-	for (const struct sum_pc *pc = NULL; (pc = hmap_next(&s->pcs, pc));)
-		list[n++] = *pc;
-	if (n)
-		qsort(list, n, sizeof *list, compare_pcs);
-	return list;
+		if (!last || last->who != g->who) {
+			last = vec_add(&out->parts);
+			*last = (struct part){.who = g->who, .first = out->counts.n};
+		}
+		vec_reserve(&out->counts, out->counts.n + g->n);
+		pc_group_list(g, out->counts.p + out->counts.n);
+		out->counts.n += g->n;
+		last->n += g->n;
+	}
+	return i;
 }
 
 /* ---- procedures ---- */
@@ -82,23 +91,23 @@ static ssize_t find_procedure(const struct flush *f, uint32_t image, uint64_t va
 }
 
 /* Credits the procedures of one image with its samples. */
-static void resolve(const struct flush *f, const struct sum_pc *pcs, size_t n)
+static void resolve(const struct flush *f, const struct image_counts *c)
 {
-	struct cached_image *img = image_cache_use(f->images, pcs->image);
+	struct cached_image *img = image_cache_use(f->images, c->image);
 
 	/* One that could not be opened may be within reach by now; its offsets mean nothing else.
 	 */
 	if (img->kind == IMAGE_ELF && !img->nsegments)
-		image_cache_functions(f->images, f->processes, pcs->image);
-	for (size_t i = 0; i < n; i++) {
+		image_cache_functions(f->images, f->processes, c->image);
+	vec_each (pc, &c->counts) {
 		uint64_t vaddr;
 		ssize_t found;
 
-		if (!address_of(img, pcs[i].offset, &vaddr))
+		if (!address_of(img, pc->offset, &vaddr))
 			continue;
-		found = find_procedure(f, pcs->image, vaddr);
+		found = find_procedure(f, c->image, vaddr);
 		if (found >= 0)
-			img->footprint.procedures.p[found].fresh += pcs[i].samples;
+			img->footprint.procedures.p[found].fresh += pc->count;
 	}
 }
 
@@ -189,13 +198,13 @@ static int write_procedures(
 
 /* ---- images and profiles ---- */
 
-static int write_image(const struct flush *f, const struct sum_pc *pcs, size_t n, struct err *e)
+static int write_image(const struct flush *f, const struct image_counts *c, struct err *e)
 {
-	struct cached_image *img = image_cache_use(f->images, pcs->image);
+	struct cached_image *img = image_cache_use(f->images, c->image);
 	struct store_image row = {.kind = img->kind, .path = img->path};
 	int r;
 
-	resolve(f, pcs, n);
+	resolve(f, c);
 	row.identity = img->id;
 	row.segments = img->segments;
 	row.nsegments = img->nsegments;
@@ -206,9 +215,9 @@ static int write_image(const struct flush *f, const struct sum_pc *pcs, size_t n
 	if (img->stored_id && img->stored_id != img->store_id) {
 		footprint_deinit(&img->footprint);
 		img->stored_id = 0;
-		resolve(f, pcs, n);
+		resolve(f, c);
 	}
-	return write_procedures(f, pcs->image, img, e);
+	return write_procedures(f, c->image, img, e);
 }
 
 static int64_t wall_time(const struct flush *f, uint64_t monotonic)
@@ -237,25 +246,21 @@ static int process_id(
 	return 0;
 }
 
-static int write_profile(
-	const struct flush *f, const struct sum_pc *pcs, size_t n, int64_t *ids, struct err *e)
+static int write_profile(const struct flush *f, const struct image_counts *c,
+	const struct part *part, int64_t *ids, struct err *e)
 {
-	_cleanup_free_ struct pc_count *list = xcalloc(n, sizeof *list);
-	uint32_t who = pcs->who & SUM_WHO_MASK;
 	struct store_profile row = {.epoch = f->epoch,
-		.event = f->events[pcs->who >> SUM_EVENT_SHIFT],
-		.image = image_cache_use(f->images, pcs->image)->store_id,
+		.event = f->events[part->who >> SUM_EVENT_SHIFT],
+		.image = image_cache_use(f->images, c->image)->store_id,
 		.t0 = f->t0,
 		.t1 = f->t1,
 		.type = &blob_pc};
 	struct buf packed = {0};
-	int r = process_id(f, ids, who, &row.process, e);
+	int r = process_id(f, ids, part->who & SUM_WHO_MASK, &row.process, e);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++)
-		list[i] = (struct pc_count){.offset = pcs[i].offset, .count = pcs[i].samples};
-	pack_pcs(list, n, &packed);
+	pack_pcs(c->counts.p + part->first, part->n, &packed);
 	row.data = packed.p;
 	row.size = packed.n;
 	r = store_profile_add(f->store, &row, e);
@@ -263,23 +268,21 @@ static int write_profile(
 	return r;
 }
 
-static int write_pcs(
-	const struct flush *f, const struct sum_pc *pcs, size_t n, int64_t *ids, struct err *e)
+static int write_pcs(const struct flush *f, int64_t *ids, struct err *e)
 {
+	_cleanup_free_ const struct pc_group **groups = pcs_sorted(&f->sums->pcs);
+	struct image_counts c = {0};
+	size_t n = f->sums->pcs.groups.n;
 	int r = 0;
 
-	for (size_t i = 0, end; r == 0 && i < n; i = end) {
-		for (end = i; end < n && pcs[end].image == pcs[i].image; end++)
-			;
-		r = write_image(f, pcs + i, end - i, e);
+	for (size_t i = 0; r == 0 && i < n;) {
+		i += gather(groups + i, n - i, &c);
+		r = write_image(f, &c, e);
+		for (size_t k = 0; r == 0 && k < c.parts.n; k++)
+			r = write_profile(f, &c, &c.parts.p[k], ids, e);
 	}
-	for (size_t i = 0, end; r == 0 && i < n; i = end) {
-		for (end = i;
-			end < n && pcs[end].image == pcs[i].image && pcs[end].who == pcs[i].who;
-			end++)
-			;
-		r = write_profile(f, pcs + i, end - i, ids, e);
-	}
+	vec_deinit(&c.parts);
+	vec_deinit(&c.counts);
 	return r;
 }
 
@@ -310,11 +313,10 @@ static int write_totals(const struct flush *f, struct err *e)
 
 int flush_write(const struct flush *f, struct err *e)
 {
-	_cleanup_free_ struct sum_pc *pcs = sorted_pcs(f->sums);
 	_cleanup_free_ int64_t *ids = xcalloc(f->sums->who.n, sizeof *ids);
 	int r;
 
 	image_cache_flush_begin(f->images);
-	r = write_pcs(f, pcs, f->sums->pcs.n, ids, e);
+	r = write_pcs(f, ids, e);
 	return r < 0 ? r : write_totals(f, e);
 }

@@ -497,7 +497,7 @@ static void test_failed_flush_loses_nothing(void **state)
 
 static void test_memory_is_bounded(void **state)
 {
-	const uint32_t n = 900000;
+	const uint32_t n = 1200000;
 	uint64_t attributed, unknown, refused;
 
 	(void)state;
