@@ -8,7 +8,7 @@
 # tell how far two samples of this size can agree at all. Only what perf took while culprit did
 # counts.
 . "$(dirname "$0")/lib.sh"
-rounds=3 seconds=60
+rounds=3 seconds=90
 options "$@"
 
 for ((i = 0; i < rounds; i++)); do
@@ -28,15 +28,20 @@ for ((i = 0; i < rounds; i++)); do
 		die "$(tail -n 3 "$work/differences.$i" "$work/perf.out")"
 done >"$work/rows"
 
+percent() { # KEY LINE
+	figure %.2f "100 * $(value "$1" "$2")"
+}
+
 header "culprit's samples" "perf's samples" procedures "overlap, %" "two samples of perf, %" \
 	"by image, %" "perf's unmatched, %"
 while read -r line; do
 	row "$(value ours "$line")" "$(value theirs "$line")" "$(value procedures "$line")" \
-		"$(figure %.2f "100 * $(value overlap "$line")")" "$(figure %.2f "100 * $(value self "$line")")" \
-		"$(figure %.2f "100 * $(value images "$line")")" "$(figure %.2f "100 * $(value unmatched "$line")")"
+		"$(percent overlap "$line")" "$(percent self "$line")" "$(percent images "$line")" \
+		"$(percent unmatched "$line")"
 done <"$work/rows"
 echo
-echo "$rounds rounds of $seconds s at $rate samples/s on each of $cpus CPUs. Largest differences (last round):"
+echo "$rounds rounds of $seconds s at $rate samples/s on each of $cpus CPUs." \
+	"Largest differences (last round):"
 sed 's/^/    /' "$work/differences.$((rounds - 1))"
 goal "overlap at least 97%" \
 	"$(sed 's/.*overlap=\([^ ]*\).*/\1/' "$work/rows" | summary | cut -d' ' -f1) >= 0.97"

@@ -23,18 +23,11 @@ begin_load() { # NAME
 	short) start_load 100000 --short 500 ;;
 	*)
 		for ((c = 0; c < cpus; c++)); do
-			taskset -c "$c" "$programs/pcs" "$1" $((seconds + 10)) &
-			spinning+=($!)
+			taskset -c "$c" "$programs/pcs" "$1" 100000 &
+			others+=($!)
 		done
 		;;
 	esac
-}
-
-end_load() {
-	stop_load
-	[ ${#spinning[@]} = 0 ] || kill "${spinning[@]}"
-	wait "${spinning[@]}" 2>/dev/null
-	spinning=()
 }
 
 # One measurement: "NAME ns_a_sample misses_a_sample daemon_us_a_sample samples".
@@ -53,12 +46,11 @@ measure() { # LOAD
 	c1=$(cpu_time "${pid[daemon]}")
 	s1=$(daemon_status '"\(.samples) \(.hits)"')
 	stop daemon
-	end_load
+	stop_load
 	echo "$1 $ns0 $n0 $ns1 $n1 $c0 $c1 $s0 $s1" | awk '{ n = $10 - $8; if (!n) n = 1
 		print $1, ($4 - $2) / ($5 - $3 ? $5 - $3 : 1), 1 - ($11 - $9) / n, ($7 - $6) / n * 1e6, n }'
 }
 
-spinning=()
 for ((i = 0; i < rounds; i++)); do
 	for name in $(rotate $i hits misses mixed short); do
 		measure "$name"
@@ -86,7 +78,8 @@ row "empty program" "" "$(column empty 2 | spread %.0f)" "" ""
 echo
 # Two loads with different miss rates are two equations: mean = hit (1 - m) + miss m.
 calc_pair="$(middle hits 2) $(middle hits 3) $(middle misses 2) $(middle misses 3)"
-echo "$calc_pair" | awk '{ d = $4 - $2; if (d == 0) d = 1; miss = ($3 * (1 - $2) - $1 * (1 - $4)) / d
-	hit = ($1 * $4 - $3 * $2) / d; printf "A hit takes %.0f ns, a miss with eviction %.0f ns.\n", hit, miss }'
+echo "$calc_pair" | awk '{ d = $4 - $2; if (d == 0) d = 1
+	miss = ($3 * (1 - $2) - $1 * (1 - $4)) / d; hit = ($1 * $4 - $3 * $2) / d
+	printf "A hit takes %.0f ns, a miss with eviction %.0f ns.\n", hit, miss }'
 echo "$rounds rounds of $seconds s; median (quartiles); $rate samples/s on each of $cpus CPUs."
 goal "BPF run time under 0.4 us a sample" "$(middle mixed 2) < 400"

@@ -16,6 +16,7 @@ rounds=5 seconds=5 rate=5200
 
 declare -A pid=() # of the samplers that run, by name
 load=             # process id of the load
+others=()         # and of what else makes load
 finish() {
 	stop_all
 	stop_load
@@ -117,10 +118,10 @@ start_load() { # SECONDS [--short N]
 }
 
 stop_load() {
-	[ -n "$load" ] || return 0
-	kill "$load" 2>/dev/null
-	wait "$load" 2>/dev/null
+	[ -z "$load${others[*]}" ] || kill $load "${others[@]}" 2>/dev/null
+	[ -z "$load${others[*]}" ] || wait $load "${others[@]}" 2>/dev/null
 	load=
+	others=()
 }
 
 # Starts a sampler of the whole machine at RATE (0: its own default) and lets it settle: empty,

@@ -18,7 +18,8 @@ for ((i = 0; i < rounds; i++)); do
 done >"$work/rows"
 stop_load
 
-header samples unknown lost throttled missed "lost, %" "sum / event's count" "with missed" "sum / clock"
+header samples unknown lost throttled missed "lost, %" "sum / event's count" "with missed" \
+	"sum / clock"
 while read -r samples unknown lost throttled missed expected clock; do
 	sum=$(calc "$samples + $lost + $throttled")
 	row "$samples" "$unknown" "$lost" "$throttled" "$missed" "$(figure %.4f "100 * $lost / $sum")" \
@@ -26,7 +27,9 @@ while read -r samples unknown lost throttled missed expected clock; do
 		"$(figure %.4f "$sum / $clock")"
 done <"$work/rows"
 echo
-echo "$rounds rounds of $seconds s at $rate samples/s on each of $cpus CPUs; samples include the unknown."
+echo "$rounds rounds of $seconds s at $rate samples/s on each of $cpus CPUs;" \
+	"samples include the unknown."
 goal "lost under 0.1%" "$(awk '{ print $3 / ($1 + $3 + $4) }' "$work/rows" | sort -g | tail -1) < 0.001"
 goal "the books agree within 1%" \
-	"$(awk '{ d = ($1 + $3 + $4) / $6 - 1; print d < 0 ? -d : d }' "$work/rows" | sort -g | tail -1) < 0.01"
+	"$(awk '{ d = ($1 + $3 + $4) / $6 - 1; print d < 0 ? -d : d }' "$work/rows" |
+		sort -g | tail -1) < 0.01"

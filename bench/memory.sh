@@ -30,6 +30,7 @@ row "both" "$(mega '$2 + $3')"
 row "maps and ring buffers, per CPU" "$(mega "\$3 / $cpus")"
 echo
 echo "$seconds s at $rate samples/s on each of $cpus CPUs, every 5 s." \
-	"Second quarter $(figure %.2f "$(quarter 2) / 1e6") MB, last quarter $(figure %.2f "$(quarter 4) / 1e6") MB."
+	"Second quarter $(figure %.2f "$(quarter 2) / 1e6") MB," \
+	"last quarter $(figure %.2f "$(quarter 4) / 1e6") MB."
 goal "under 32 MB" "$(awk '{ print $2 + $3 }' "$work/rows" | sort -g | tail -1) < 32e6"
 goal "flat" "$(quarter 4) <= 1.02 * $(quarter 2)"

@@ -13,8 +13,9 @@ for ((i = 0; i < rounds; i++)); do
 	stop culprit
 	stop perf
 	stop_load
-	"$culprit" db ls -i "$work/culprit.db" --json | jq -r --argjson perf "$(stat -c %s "$work/perf.data")" \
-		'.size as $s | [$perf, $s.file, $s.profiles, $s.totals, $s.procedures, $s.code, $s.images, $s.other] | @tsv'
+	"$culprit" db ls -i "$work/culprit.db" --json |
+		jq -r --argjson perf "$(stat -c %s "$work/perf.data")" '.size |
+			[$perf, .file, .profiles, .totals, .procedures, .code, .images, .other] | @tsv'
 done >"$work/rows"
 
 kilo() { # COLUMNS (an awk expression)
@@ -33,5 +34,6 @@ row "the whole file" "$(kilo '$2')"
 row "perf.data / profile data" "$(awk "{ print \$1 / ($profile) }" "$work/rows" | spread %.1f)"
 echo
 echo "$rounds rounds of $seconds s at $rate samples/s on each of $cpus CPUs."
-goal "at most 1/50 of perf.data" "$(awk "{ print \$1 / ($profile) }" "$work/rows" | sort -g | head -1) >= 50"
+goal "at most 1/50 of perf.data" \
+	"$(awk "{ print \$1 / ($profile) }" "$work/rows" | sort -g | head -1) >= 50"
 goal "cache under 2 MB" "$(awk "{ print $cache }" "$work/rows" | sort -g | tail -1) < 2e6"

@@ -4,7 +4,8 @@
 #
 # The samplers stand ready together and take turns of 20 ms (see spinner.c); a second empty event
 # shows how far two equal things come out apart. The CPU time of the processes is measured after
-# that, with culprit's daemon and perf at work all the time.
+# that, with culprit's daemon and perf at work all the time, in stretches of six rounds; in the first of
+# them culprit reads the symbols of everything that runs, which perf leaves to perf report.
 . "$(dirname "$0")/lib.sh"
 rounds=12 seconds=10
 options "$@"
@@ -54,7 +55,9 @@ for name in none "${samplers[@]}"; do
 	cells=("$name" "$(column "$name" share | spread %.2f 100)" "$(column "$name" rate | spread %.0f)"
 		"$(column "$name" p50 | spread %.2f)" "$(above "$name" | spread %.3f 100)")
 	case $name in
-	culprit | perf) cells+=("$(processes "$name" | spread %.3f 100)" "$(figure %.3f "100 * $(both "$name")")") ;;
+	culprit | perf)
+		cells+=("$(processes "$name" | spread %.3f 100)" "$(figure %.3f "100 * $(both "$name")")")
+		;;
 	*) cells+=(" " " ") ;;
 	esac
 	row "${cells[@]}"

@@ -10,7 +10,8 @@ start culprit "$rate"
 sleep "$seconds"
 stop culprit
 stop_load
-"$programs/synthetic_week" "$work/week.db" >"$work/week.out" || die "synthetic_week: $(cat "$work/week.out")"
+make -s -C "$root" build/bench/synthetic_week || exit 1
+"$programs/synthetic_week" "$work/week.db" >"$work/week.out" || die "$(cat "$work/week.out")"
 
 timing() { # FILE OPTION...
 	local t0 t1 i
@@ -27,7 +28,8 @@ for name in culprit week; do
 		# shellcheck disable=SC2086
 		timing "$work/$name.db" $by >"$work/$name$by.times"
 	done
-	row "$name" "$(figure %.2f "$(stat -c %s "$work/$name.db") / 1e6")" "$(spread %.1f 1e-3 <"$work/$name.times")" \
+	row "$name" "$(figure %.2f "$(stat -c %s "$work/$name.db") / 1e6")" \
+		"$(spread %.1f 1e-3 <"$work/$name.times")" \
 		"$(spread %.1f 1e-3 <"$work/$name--json.times")" \
 		"$(spread %.1f 1e-3 <"$work/$name--by image.times")" \
 		"$(spread %.1f 1e-3 <"$work/$name--by process.times")"
