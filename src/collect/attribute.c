@@ -189,6 +189,11 @@ uint64_t attribution_refused(const struct attribution *a, size_t event)
 	return a->counts[event].refused;
 }
 
+bool attribution_full(const struct attribution *a)
+{
+	return sums_full(&a->sums);
+}
+
 size_t attribution_memory(const struct attribution *a)
 {
 	return sizeof *a + cgroups_memory(a->cgroups) + process_table_memory(a->processes) +

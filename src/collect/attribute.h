@@ -59,6 +59,9 @@ void attribution_counts(
  */
 uint64_t attribution_refused(const struct attribution *a, size_t event);
 
+/* Whether so much has come together that it should be written before it is due. */
+bool attribution_full(const struct attribution *a);
+
 size_t attribution_memory(const struct attribution *a);
 
 #endif

@@ -393,6 +393,10 @@ void collector_turn(struct collector *c)
 		flush(c, false, NULL);
 	} else if (now_ns() >= c->next_drain) {
 		drain(c);
+		/* Early, to keep memory small; but a disk that is full is not tried at every drain.
+		 */
+		if (attribution_full(c->attribution) && !c->failure.code)
+			flush(c, false, NULL);
 	} else {
 		sampler_service(c->sampler, &sink);
 	}

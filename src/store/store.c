@@ -204,7 +204,11 @@ static int open_writer(struct store *s, struct err *e)
 	if (r)
 		return r;
 	use_log(s);
-	return db_exec(s, "PRAGMA secure_delete=FAST; PRAGMA journal_size_limit=" LOG_BYTES, e);
+	/* A small cache: a writer appends blobs and hardly reads, and the daemon's memory is counted. */
+	return db_exec(s,
+		"PRAGMA secure_delete=FAST; PRAGMA cache_size=-512; "
+		"PRAGMA journal_size_limit=" LOG_BYTES,
+		e);
 }
 
 static int open_by_mode(struct store *s, struct err *e)
