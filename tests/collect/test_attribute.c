@@ -274,41 +274,53 @@ static void assert_counts(uint64_t attributed, uint64_t unknown)
 	assert_int_equal(y, unknown);
 }
 
+struct image_wanted {
+	const char *path;
+	int64_t id;
+};
+
 static int find_id(void *arg, const struct store_image *im)
 {
-	if (!strcmp(im->path, self_path))
-		*(int64_t *)arg = im->id;
+	struct image_wanted *w = arg;
+
+	if (!strcmp(im->path, w->path))
+		w->id = im->id;
 	return 0;
 }
 
-static int64_t self_image(void)
+static int64_t image_named(const char *path)
 {
-	int64_t id = 0;
+	struct image_wanted w = {.path = path};
 
-	assert_int_equal(store_images(store, find_id, &id, NULL), 0);
-	assert_true(id != 0);
-	return id;
+	assert_int_equal(store_images(store, find_id, &w, NULL), 0);
+	assert_true(w.id != 0);
+	return w.id;
 }
 
 /* The stored procedure with this name, and how much code was kept of it. */
-static bool procedure_named(const char *name, size_t *code_size)
+static bool procedure_in(int64_t image, const char *name, size_t *code_size)
 {
 	struct store_procedures list;
 	struct buf code = {0};
 	bool found = false;
 
-	assert_int_equal(store_procedures(store, self_image(), &list, NULL), 0);
+	assert_int_equal(store_procedures(store, image, &list, NULL), 0);
 	*code_size = 0;
 	for (size_t i = 0; i < list.n; i++) {
 		if (!list.p[i].name || strcmp(list.p[i].name, name))
 			continue;
 		found = true;
-		if (store_code(store, self_image(), list.p[i].start, &code, NULL) == 0)
+		if (store_code(store, image, list.p[i].start, &code, NULL) == 0)
 			*code_size = code.n;
 	}
 	buf_deinit(&code);
 	store_procedures_free(&list);
 	return found;
+}
+
+static bool procedure_named(const char *name, size_t *code_size)
+{
+	return procedure_in(image_named(self_path), name, code_size);
 }
 
 /* ---- tests ---- */
@@ -495,6 +507,24 @@ static void test_failed_flush_loses_nothing(void **state)
 	assert_int_equal(all_samples(), 504);
 }
 
+/* What a flush that failed had counted for a procedure does not count twice. */
+static void test_failed_flushes_are_not_samples(void **state)
+{
+	struct err e = {0};
+	size_t code;
+
+	(void)state;
+	tell_program(10, PID(1), "one");
+	tell_sample(20, PID(1), pc_of(&offset_of), 2);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(try_flush(1000, &e), 0);
+		store_rollback(store);
+	}
+	flush(1000);
+	assert_true(procedure_named("offset_of", &code));
+	assert_int_equal(code, 0);
+}
+
 static void test_memory_is_bounded(void **state)
 {
 	const uint32_t n = 1200000;
@@ -538,13 +568,21 @@ static void test_storm_is_summed_by_name(void **state)
 		tell_sample(us + 20, PID(i), pc_of(&find_self), 1);
 		if (i % 3000 == 0)
 			attribution_drained(a, (us + 60) * US);
+		if (i == 9000) { /* some whose rows are gone run on a little */
+			tell_program(us + 60, PID(20000), "late");
+			tell_sample(us + 61, PID(20000), pc_of(&find_self), 1);
+			tell_sample(us + 61, PID(8990), pc_of(&find_self), 5);
+			tell_sample(us + 61, PID(8991), pc_of(&find_self), 1);
+		}
 	}
 	for (int i = 0; i < 100; i++)
 		tell_sample(2000000, PID(0), pc_of(&find_self), 1);
 	attribution_drained(a, 3000000 * US);
 	flush(1000);
-	assert_int_equal(samples("true", self_path, UINT64_MAX), 12000);
-	assert_int_equal(totals(-1, -1, "true", "true").samples, 12000);
+	assert_int_equal(samples("true", self_path, UINT64_MAX), 12006);
+	assert_int_equal(totals(-1, -1, "true", "true").samples, 12006);
+	assert_int_equal(samples("late", self_path, UINT64_MAX), 1);
+	assert_int_equal(totals(PID(8990), -1, "true", "true").samples, 5);
 	assert_int_equal(totals(PID(0), -1, "sh", NULL).samples, 100);
 	assert_int_equal(store_totals(store, &(struct store_filter){0}, note_rows, &rows, NULL), 0);
 	assert_true(rows < 8192);
@@ -555,6 +593,7 @@ static void test_kernel_symbols(void **state)
 {
 	uint64_t address = 0;
 	char name[256], type;
+	size_t code;
 	FILE *f = fopen("/proc/kallsyms", "r");
 
 	(void)state;
@@ -572,6 +611,7 @@ static void test_kernel_symbols(void **state)
 	flush(1000);
 	assert_int_equal(samples("swapper", "[kernel]", UINT64_MAX), 9);
 	assert_int_equal(kind_read, IMAGE_KERNEL);
+	assert_true(procedure_in(image_named("[kernel]"), "schedule", &code));
 }
 
 /* The whole way with a real process: this one. */
@@ -605,6 +645,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_threads_events_and_idle, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_by_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failed_flush_loses_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_failed_flushes_are_not_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_memory_is_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_storm_is_summed_by_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_kernel_symbols, set_up, tear_down),

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -276,19 +277,23 @@ static void test_identity_of_a_file_without_build_id(void **state)
 	unlink(path);
 }
 
-/* None of these may block or be read. */
+/* None of these may block or be read, and what is no plain file not even be opened. */
 static void test_what_is_no_plain_file(void **state)
 {
 	_cleanup_free_ char *fifo = in_folder("fifo"), *text = in_folder("text");
+	_cleanup_close_ int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char event[256];
 
 	(void)state;
 	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_true(inotify_add_watch(watch, fifo, IN_OPEN) >= 0);
 	write_bytes(text, "hello", 5);
 	assert_not_opened(image_of(tell_map(PID(1), fifo, &self_id)));
 	assert_not_opened(image_of(tell_map(PID(1), text, &self_id)));
 	assert_not_opened(image_of(tell_map(PID(1), folder, &self_id)));
 	assert_not_opened(image_of(tell_map(PID(1), "/dev/full", &self_id)));
 	assert_not_opened(image_of(tell_map(PID(1), "/no/such/file", &self_id)));
+	assert_int_equal(read(watch, event, sizeof event), -1);
 	unlink(fifo);
 	unlink(text);
 }

@@ -274,6 +274,14 @@ static void test_threads(void **state)
 	tell(record_exit(2002, pid, PID(13)));
 	assert_true(process_ended(t, pid, process_at(t, pid, 2003 * US)->serial));
 	process_table_reap(t, 3000 * US);
+	/* A number that is given again has not the old name. */
+	shell(3500, pid);
+	tell(record_thread(3510, pid, pid, PID(11)));
+	p = process_at(t, pid, 3600 * US);
+	assert_string_equal(process_thread_name(t, p, PID(11)), "sh");
+	tell(record_exit(3700, pid, PID(11)));
+	tell(record_exit(3700, pid, pid));
+	process_table_reap(t, 3800 * US);
 	assert_string_equal(name_at(4000, pid), PROCESS_NAMELESS);
 }
 
