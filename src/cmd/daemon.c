@@ -307,10 +307,13 @@ static void make_absolute(struct daemon *d)
 static int start(struct daemon *d)
 {
 	struct target *t = &d->target;
+	struct buf answer = {0};
 	struct err e = {0};
 	int status, code;
 
-	if (control_ask(t->database, "status", &(struct buf){0}, NULL) == 0) {
+	code = control_ask(t->database, "status", &answer, NULL);
+	buf_deinit(&answer);
+	if (code == 0) {
 		err_set(&e, -EADDRINUSE,
 			"a daemon for %s runs already; 'culprit daemon stop' ends it", t->database);
 		return cmd_fail(&e);
