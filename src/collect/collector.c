@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "collect/attribute.h"
+#include "collect/idle.h"
 #include "collect/record.h"
 #include "store/store.h"
 
@@ -38,6 +39,8 @@ struct collector {
 	struct collector_event *events; /* written so far */
 	struct store_account *pending;  /* delivered since the last flush that went well */
 	uint64_t *lost;                 /* on the way to us, since then */
+	uint64_t *idle_samples;         /* of pid 0, since the last drain */
+	double idle_before;             /* idle_seconds then */
 	int64_t since, flushed_until;   /* microseconds since the epoch */
 	uint64_t next_drain, next_flush, next_care; /* CLOCK_MONOTONIC ns */
 	uint64_t flushes, failed_flushes;
@@ -61,20 +64,41 @@ static void sink_record(void *arg, const struct record *r)
 
 static void sink_sample(void *arg, const struct sample *s)
 {
-	attribution_sample(((struct collector *)arg)->attribution, s);
+	struct collector *c = arg;
+
+	if (s->pid == 0)
+		c->idle_samples[s->event] += s->count;
+	attribution_sample(c->attribution, s);
+}
+
+/* Samples of an event that were not taken because CPUs slept through them. */
+static double slept_through(struct collector *c, size_t event, double idle, double period)
+{
+	double asleep = 0;
+
+	if (c->o.sampling.events[event].is_clock && c->o.sampling.target.all && period > 0)
+		asleep = idle * 1e9 / period - c->idle_samples[event];
+	c->idle_samples[event] = 0;
+	return asleep > 0 ? asleep : 0;
 }
 
 /* Takes over the sampler's accounting of the stretch that a drain has ended. */
 static void collect_accounts(struct collector *c)
 {
+	const struct sampler_target *t = &c->o.sampling.target;
+	double idle = idle_seconds(t->cpus, t->ncpus), slept = idle - c->idle_before;
+
+	c->idle_before = idle;
 	for (size_t i = 0; i < c->o.sampling.nevents; i++) {
 		struct sampler_account a;
 		struct store_account *p = &c->pending[i];
+		double absent;
 
 		sampler_account(c->sampler, i, &a);
+		absent = fmax(0, a.expected - a.samples - a.lost - a.throttled);
 		c->lost[i] += a.lost;
 		p->throttled += a.throttled;
-		p->expected += a.expected;
+		p->expected += a.expected - fmin(absent, slept_through(c, i, slept, a.period));
 		p->scale = a.scale;
 		if (a.period > 0)
 			c->events[i].period = a.period;
@@ -293,6 +317,7 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 	c->events = xcalloc(n, sizeof *c->events);
 	c->pending = xcalloc(n, sizeof *c->pending);
 	c->lost = xcalloc(n, sizeof *c->lost);
+	c->idle_samples = xcalloc(n, sizeof *c->idle_samples);
 	for (size_t i = 0; i < n; i++) {
 		c->events[i].name = o->sampling.events[i].name;
 		c->pending[i].scale = 1;
@@ -331,6 +356,7 @@ void collector_destroy(struct collector *c)
 	free(c->events);
 	free(c->pending);
 	free(c->lost);
+	free(c->idle_samples);
 	free(c);
 }
 
@@ -363,6 +389,7 @@ int collector_start(struct collector *c, struct err *e)
 	if (t->ntids)
 		attribution_scan(c->attribution, t->tids, t->ntids);
 	c->since = wall_us();
+	c->idle_before = idle_seconds(t->cpus, t->ncpus);
 	c->next_drain = now_ns() + c->o.drain_s * 1e9;
 	c->next_flush = now_ns() + c->o.flush_s * 1e9;
 	c->next_care = now_ns() + 600 * 1000000000ull;
