@@ -175,22 +175,38 @@ static bool serve(struct daemon *d)
 
 /* ---- running ---- */
 
-/* The default database's folder is made on first use; a group "culprit" may read it. */
+/* A group "culprit", where an administrator made one, may read. */
+static void share_with_group(const char *path, mode_t mode)
+{
+	struct group *g = geteuid() == 0 ? getgrnam("culprit") : NULL;
+
+	if (g && chown(path, -1, g->gr_gid) == 0)
+		chmod(path, mode);
+}
+
+/* The default database's folder is made on first use. */
 static int make_folder(const char *database, struct err *e)
 {
 	_cleanup_free_ char *copy = xstrdup(database);
 	const char *folder = dirname(copy);
-	struct group *g;
 
-	if (mkdir(folder, 0700) < 0) {
-		if (errno == EEXIST)
-			return 0;
+	if (mkdir(folder, 0700) == 0)
+		share_with_group(folder, 0750);
+	else if (errno != EEXIST)
 		return err_errno(e, -errno, "cannot make the folder %s", folder);
-	}
-	g = getgrnam("culprit");
-	if (g && chown(folder, -1, g->gr_gid) == 0)
-		chmod(folder, 0750);
 	return 0;
+}
+
+/* The log's files take their modes from the database, but these may be there already. */
+static void share_database(const char *database)
+{
+	static const char *const parts[] = {"", "-wal", "-shm"};
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		_cleanup_free_ char *path = xasprintf("%s%s", database, parts[i]);
+
+		share_with_group(path, 0640);
+	}
 }
 
 static int set_up(struct daemon *d, struct err *e)
@@ -214,6 +230,8 @@ static int set_up(struct daemon *d, struct err *e)
 		code = collector_create(&t->options, &d->collector, e);
 	if (code == 0)
 		code = collector_start(d->collector, e);
+	if (code == 0)
+		share_database(t->database);
 	if (code == 0)
 		target_say_limits(t, d->collector);
 	if (code == 0)
