@@ -74,6 +74,7 @@ struct report {
 	char *event_text; /* what `events` points into */
 	const char *procedure;
 	struct store_filter filter;
+	size_t together; /* how many epochs are read, once it is open */
 };
 
 enum report_option {
@@ -112,6 +113,9 @@ void report_deinit(struct report *r);
 
 /* The database that is read without -i: culprit.db here, or else the daemon's. */
 const char *report_default_input(void);
+
+/* A line at the end when several recordings are added up. */
+void report_epochs_note(const struct report *r);
 
 /* Starts the pager unless told otherwise. */
 void report_pager(const struct report *r);

@@ -263,6 +263,7 @@ static void print_text(struct list *l)
 	printf("%*s  instruction%s\n", t.address_width, "address", term_reset());
 	listing_each(l->listing, l->syntax, print_line, &t);
 	free(t.file);
+	report_epochs_note(&l->report);
 	fflush(stdout);
 	if (listing_no_code(l->listing))
 		cmd_note("only addresses are listed: %s", listing_no_code(l->listing));

@@ -116,11 +116,10 @@ static int finish_epochs(struct report *r, struct store *s, struct err *e)
 	epoch_list known = {0};
 	int rc;
 
-	if (!r->epochs.n)
-		return 0;
 	rc = store_epochs(s, add_known, &known, e);
 	if (!rc)
 		rc = check_epochs(r, &known, e);
+	r->together = r->epochs.n ? r->epochs.n : known.n;
 	vec_deinit(&known);
 	r->filter.epochs = r->epochs.p;
 	r->filter.nepochs = r->epochs.n;
@@ -153,6 +152,12 @@ void report_deinit(struct report *r)
 	vec_deinit(&r->epochs);
 	vec_deinit(&r->events);
 	free(r->event_text);
+}
+
+void report_epochs_note(const struct report *r)
+{
+	if (r->together > 1)
+		printf("%zu epochs together (--epoch last: the newest alone)\n", r->together);
 }
 
 void report_pager(const struct report *r)

@@ -436,6 +436,7 @@ static void print_text(const struct top *t)
 		print_rows(t);
 	else
 		printf("no samples\n");
+	report_epochs_note(&t->report);
 }
 
 /* ---- options ---- */

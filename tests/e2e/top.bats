@@ -149,3 +149,10 @@ END
 	[[ "$output" =~ $'\033' ]]
 	[[ "$output" =~ "…/" ]]
 }
+
+@test "several recordings in one database are said to be added up" {
+	run "$CULPRIT" top -i "$db"
+	[[ $output == *"2 epochs together"* ]]
+	run "$CULPRIT" top -i "$db" --epoch last
+	[[ $output != *"epochs together"* ]]
+}
