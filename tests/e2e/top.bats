@@ -151,8 +151,8 @@ END
 }
 
 @test "several recordings in one database are said to be added up" {
-	run "$CULPRIT" top -i "$db"
+	run top
 	[[ $output == *"2 epochs together"* ]]
-	run "$CULPRIT" top -i "$db" --epoch last
+	run top --epoch last
 	[[ $output != *"epochs together"* ]]
 }
