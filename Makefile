@@ -121,9 +121,10 @@ build/bench/synthetic_week: bench/synthetic_week.c build/libculprit.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
-build/bench/%: bench/%.c
+build/bench/work: BENCH_LIBS := -lsqlite3 -lzstd
+build/bench/%: bench/%.c bench/phases.h
 	@mkdir -p $(@D)
-	$(CC) -O2 -g -std=gnu17 -D_GNU_SOURCE -pthread -o $@ $< -lm
+	$(CC) -O2 -g -std=gnu17 -D_GNU_SOURCE -pthread -o $@ $< $(BENCH_LIBS) -lm
 
 .PHONY: unit e2e fuzz fuzz-replay layers helpers
 unit: $(UNIT)
@@ -159,7 +160,7 @@ check: layers
 
 .PHONY: demo bench
 demo: all helpers
-	@tools/demo $(BUILD)/culprit
+	@tools/demo $(BUILD)/culprit build/bench/inputs
 
 bench: all helpers build/bench/synthetic_week
 	@bench/run

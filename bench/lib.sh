@@ -125,19 +125,20 @@ stop_load() {
 }
 
 # Starts a sampler of the whole machine at RATE (0: its own default) and lets it settle: empty,
-# control (another empty one), perf, culprit (record), daemon, or none.
+# control (another empty one), perf, culprit (record), daemon, or none. What follows a dash in the
+# name tells several of a kind apart.
 start() { # NAME RATE [OPTION...]
 	local name=$1
 	local -a at=("${@:3}")
 	[ "$2" = 0 ] || at+=(-F "$2")
-	case $name in
+	case ${name%%-*} in
 	none) return 0 ;;
 	empty | control) "$programs/empty_event" "${at[@]}" & ;;
 	# Build-ids would be read from every file at the end; nothing here needs them.
-	perf) "$perf" record -q -B -N -a -e cpu-clock "${at[@]}" -o "$work/perf.data" & ;;
+	perf) "$perf" record -q -B -N -a -e cpu-clock "${at[@]}" -o "$work/$name.data" & ;;
 	culprit)
-		rm -f "$work"/culprit.db*
-		"$culprit" record -a "${at[@]}" -o "$work/culprit.db" &
+		rm -f "$work/$name".db*
+		"$culprit" record -a "${at[@]}" -o "$work/$name.db" &
 		;;
 	daemon)
 		rm -f "$work"/daemon.db*

@@ -7,41 +7,23 @@
  * mark on their caches. Gaps above the upper limit are the hypervisor's: they count neither as
  * stolen nor as time that was there to be stolen.
  *
- * The price of an interrupt in a virtual machine changes from second to second by more than what is
- * to be compared. So several samplers are compared at once: each stands ready with its events
- * switched off, and takes its turn for some milliseconds. Their events are reached through
- * pidfd_getfd, without their knowledge; only those that count are switched (a side-band event
- * counts nothing and stays on).
+ * Several samplers are compared in turns (phases.h):
  *
  *   spinner [-t SECONDS] [-x NAME=[PID]]... [-s PHASE_MS] [-b BURST_US] [-p PAUSE_US]
  *           [-l LOW_NS] [-u HIGH_US]
  *
  * Prints a line for each phase (one named "all" without -x):
- *   phase=perf run=5.01 stolen=0.3012 share=0.0601 gaps=26050 rate=5200 p10=.. p50=.. p90=..
- * long=.. run and stolen in seconds, rate in gaps a second, the percentiles of the gaps in
- * microseconds; long is the time in gaps above the limit.
+ *   phase=perf run=5.01 stolen=0.3012 share=0.0601 gaps=26050 rate=5200 p10=.. p50=.. p90=.. long=..
+ * run and stolen in seconds, rate in gaps a second, the percentiles of the gaps in microseconds;
+ * long is the time in gaps above the limit.
  */
-#include <dirent.h>
-#include <err.h>
-#include <linux/perf_event.h>
+#include "phases.h"
+
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 #include <x86intrin.h>
 
-#define MAX_CPUS   256
-#define MAX_PHASES 8
-#define MAX_EVENTS 1024
-#define MAX_GAPS   (1u << 19)
+#define MAX_GAPS (1u << 19)
 
 struct options {
 	long pause_ns;
@@ -61,25 +43,6 @@ struct spinner {
 	int cpu;
 	struct tally tally[MAX_PHASES];
 };
-
-struct phase {
-	char name[32];
-	int event[MAX_EVENTS];
-	int nevents;
-};
-
-static struct phase phases[MAX_PHASES];
-static int nphases;
-static atomic_int turn; /* phase that runs; -1 while events are switched */
-static atomic_uint turns;
-static atomic_bool over;
-
-static double seconds_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 static double ticks_per_second(void)
 {
@@ -137,74 +100,6 @@ static void *spin(void *arg)
 		nanosleep(&pause, NULL);
 	}
 	return NULL;
-}
-
-/* Takes over a descriptor of another process if it is a perf event that counts. */
-static void adopt(struct phase *p, int pidfd, pid_t pid, const char *number)
-{
-	char path[320], target[64];
-	snprintf(path, sizeof path, "/proc/%d/fd/%s", pid, number);
-	ssize_t n = readlink(path, target, sizeof target - 1);
-	if (n < 0 || p->nevents == MAX_EVENTS)
-		return;
-	target[n] = 0;
-	if (strcmp(target, "anon_inode:[perf_event]"))
-		return;
-	int fd = syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
-	uint64_t value[8] = {0};
-	if (fd >= 0 && read(fd, value, sizeof value) > 0 && value[0])
-		p->event[p->nevents++] = fd;
-	else if (fd >= 0)
-		close(fd);
-}
-
-static void switch_events(const struct phase *p, int on)
-{
-	for (int i = 0; i < p->nevents; i++)
-		ioctl(p->event[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
-}
-
-static void add_phase(const char *text)
-{
-	struct phase *p = &phases[nphases];
-	const char *equals = strchr(text, '=');
-	if (!equals || nphases == MAX_PHASES)
-		errx(2, "-x NAME=[PID], %d of them at most", MAX_PHASES);
-	nphases++;
-	snprintf(p->name, sizeof p->name, "%.*s", (int)(equals - text), text);
-	pid_t pid = atoi(equals + 1);
-	if (!pid)
-		return;
-	char path[32];
-	snprintf(path, sizeof path, "/proc/%d/fd", pid);
-	DIR *d = opendir(path);
-	int pidfd = syscall(SYS_pidfd_open, pid, 0);
-	if (!d || pidfd < 0)
-		err(1, "process %d", pid);
-	for (struct dirent *e; (e = readdir(d));)
-		adopt(p, pidfd, pid, e->d_name);
-	closedir(d);
-	if (!p->nevents)
-		errx(1, "process %d has no perf event that counts", pid);
-	switch_events(p, 0);
-}
-
-/* Gives each phase its turn until the time is over; leaves all events on, as they were. */
-static void direct(double seconds, long phase_ms)
-{
-	struct timespec length = {phase_ms / 1000, phase_ms % 1000 * 1000000};
-	double end = seconds_now() + seconds;
-	for (int i = 0; seconds_now() < end; i = (i + 1) % nphases) {
-		switch_events(&phases[i], 1);
-		atomic_fetch_add(&turns, 1);
-		atomic_store(&turn, i);
-		nanosleep(&length, NULL);
-		atomic_store(&turn, -1);
-		switch_events(&phases[i], 0);
-	}
-	atomic_store(&over, true);
-	for (int i = 0; i < nphases; i++)
-		switch_events(&phases[i], 1);
 }
 
 static int by_size(const void *a, const void *b)
