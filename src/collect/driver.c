@@ -6,7 +6,6 @@
 #include "collect/driver.skel.h"
 #include "collect/driver_user.h"
 #include "collect/sampler.h"
-#include "collect/sampler_tally.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -27,7 +26,6 @@ struct driver {
 	struct driver_cpu *cpus;
 	unsigned ncpus;
 	struct ring_buffer *doorbell;
-	struct tally evicted[2]; /* from the tables of either side */
 	uint64_t reported[DRIVER_EVENTS];
 };
 
@@ -146,8 +144,6 @@ int driver_create(size_t nevents, unsigned cpus, struct driver **out, struct err
 	d->instances = xcalloc(nevents, sizeof *d->instances);
 	d->nevents = nevents;
 	d->ncpus = cpus;
-	tally_init(&d->evicted[0]);
-	tally_init(&d->evicted[1]);
 	r = load(d, e);
 	if (r == 0)
 		r = map_everything(d, e);
@@ -168,8 +164,6 @@ void driver_destroy(struct driver *d)
 		munmap(d->cpus, d->ncpus * sizeof *d->cpus);
 	for (size_t i = d->nevents; i-- > 0;)
 		driver_bpf__destroy(d->instances[i]);
-	tally_deinit(&d->evicted[0]);
-	tally_deinit(&d->evicted[1]);
 	free(d->instances);
 	free(d);
 }
@@ -193,7 +187,6 @@ static void sample_of(
 		.time = c->base[side] + ((uint64_t)e->seen << DRIVER_SEEN_SHIFT),
 		.pid = (int32_t)e->pid,
 		.tid = (int32_t)e->tid,
-		.generation = e->tag >> DRIVER_TAG_GENERATION_SHIFT,
 		.cpu = cpu,
 		.cgroup = e->cgroup,
 		.count = e->count,
@@ -201,26 +194,26 @@ static void sample_of(
 		.kernel = e->tag & DRIVER_TAG_KERNEL};
 }
 
-static void empty_overflow(struct driver *d, unsigned cpu)
+static void empty_overflow(struct driver *d, unsigned cpu, uint64_t until, driver_fn *fn, void *arg)
 {
 	struct driver_cpu *c = &d->cpus[cpu];
 	uint64_t head = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE), at = c->tail;
+	struct sample s;
 
 	for (; at != head; at++) {
-		const struct driver_entry *e = &c->overflow[at % DRIVER_OVERFLOW];
-		struct sample s;
-
-		sample_of(c, e, cpu, &s);
-		tally_add(&d->evicted[!!(e->tag & DRIVER_TAG_SIDE)], &s);
+		sample_of(c, &c->overflow[at % DRIVER_OVERFLOW], cpu, &s);
+		if (s.time > until)
+			break;
+		fn(arg, &s);
 	}
 	__atomic_store_n(&c->tail, at, __ATOMIC_RELEASE);
 }
 
-void driver_service(struct driver *d)
+void driver_service(struct driver *d, uint64_t until, driver_fn *fn, void *arg)
 {
 	ring_buffer__consume(d->doorbell);
 	for (unsigned i = 0; i < d->ncpus; i++)
-		empty_overflow(d, i);
+		empty_overflow(d, i, until, fn, arg);
 }
 
 void driver_swap(struct driver *d)
@@ -235,8 +228,7 @@ void driver_swap(struct driver *d)
 	}
 }
 
-static void empty_table(
-	struct driver *d, unsigned cpu, void (*fn)(void *arg, const struct sample *s), void *arg)
+static void empty_table(struct driver *d, unsigned cpu, driver_fn *fn, void *arg)
 {
 	struct driver_cpu *c = &d->cpus[cpu];
 	struct driver_bucket *table = c->table[!c->active];
@@ -253,13 +245,11 @@ static void empty_table(
 	}
 }
 
-void driver_collect(struct driver *d, void (*fn)(void *arg, const struct sample *s), void *arg)
+void driver_collect(struct driver *d, uint64_t until, driver_fn *fn, void *arg)
 {
-	driver_service(d);
+	driver_service(d, until, fn, arg);
 	for (unsigned i = 0; i < d->ncpus; i++)
 		empty_table(d, i, fn, arg);
-	/* All CPUs turn over together, so the first one's side is everybody's. */
-	tally_deliver(&d->evicted[!d->cpus[0].active], fn, arg);
 }
 
 uint64_t driver_dropped(struct driver *d, size_t event)

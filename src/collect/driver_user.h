@@ -3,7 +3,8 @@
  *
  * A drain is driver_swap, then ring_settle (no handler writes the old tables any more), then
  * driver_collect. Between drains driver_service empties the overflow buffers. None of them makes a
- * system call: all is mapped.
+ * system call: all is mapped. Samples are handed over as they lie there: summing them up here would
+ * cost more than placing some of them twice.
  */
 #ifndef CULPRIT_COLLECT_DRIVER_USER_H
 #define CULPRIT_COLLECT_DRIVER_USER_H
@@ -29,9 +30,15 @@ int driver_program(const struct driver *d, size_t event);
 /* Becomes readable when the overflow buffers should be emptied soon. */
 int driver_fd(const struct driver *d);
 
-void driver_service(struct driver *d);
+typedef void driver_fn(void *arg, const struct sample *s);
+
+/* Hands over what was evicted, as far as it was first seen by `until` (CLOCK_MONOTONIC ns). */
+void driver_service(struct driver *d, uint64_t until, driver_fn *fn, void *arg);
+
 void driver_swap(struct driver *d);
-void driver_collect(struct driver *d, void (*fn)(void *arg, const struct sample *s), void *arg);
+
+/* The same, and all of the tables that were swapped out. */
+void driver_collect(struct driver *d, uint64_t until, driver_fn *fn, void *arg);
 
 /* Samples of this event dropped for want of room since the last call. */
 uint64_t driver_dropped(struct driver *d, size_t event);

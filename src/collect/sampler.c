@@ -9,7 +9,6 @@
 #include "collect/record_queue.h"
 #include "collect/sampler_open.h"
 #include "collect/sampler_places.h"
-#include "collect/sampler_tally.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,20 +24,14 @@
  */
 #define SLACK_NS 10000000
 
-/* Periods are redrawn at most five times a second, and at most 2,000 of them. */
-#define REDRAW_NS         200000000
+/* Periods are redrawn twice a second, each by an interrupt of its CPU, and at most 2,000 of them. */
+#define REDRAW_NS         400000000
 #define REDRAW_COUNTER_NS 500000
 
 /* The counter that has this perf id. */
 struct owner {
 	uint64_t id;
 	size_t counter;
-};
-
-/* Which program a pid runs; only for pids that changed it since the last drain. */
-struct generation {
-	int32_t pid;
-	uint32_t number;
 };
 
 struct sampler_event {
@@ -53,10 +46,8 @@ struct sampler {
 	struct sampler_opened opened;
 	size_t nevents;
 	struct sampler_event *events;
-	struct hmap owners, generations;
-	uint32_t generation; /* the last one given */
+	struct hmap owners;
 	struct record_queue queue;
-	struct tally ring_samples;
 	struct period_source draw;
 	uint64_t redrawn;
 	uint64_t sideband_lost; /* by LOST records, where the kernel counts no better */
@@ -158,8 +149,6 @@ int sampler_create(const struct sampler_options *o, struct sampler **out, struct
 	s->epoll = -1;
 	s->nevents = o->nevents;
 	s->events = xcalloc(o->nevents, sizeof *s->events);
-	hmap_init(&s->generations, sizeof(struct generation), sizeof(int32_t));
-	tally_init(&s->ring_samples);
 	period_seed(&s->draw);
 	r = open_all(s, o, e);
 	if (r < 0) {
@@ -185,9 +174,7 @@ void sampler_destroy(struct sampler *s)
 	sampler_opened_deinit(&s->opened);
 	driver_destroy(s->driver);
 	record_queue_deinit(&s->queue);
-	tally_deinit(&s->ring_samples);
 	hmap_deinit(&s->owners);
-	hmap_deinit(&s->generations);
 	if (s->epoll >= 0)
 		close(s->epoll);
 	free(s->events);
@@ -243,32 +230,31 @@ static struct counter_books *books(struct sampler *s, const struct counter *c)
 	return &s->events[c->event].books;
 }
 
-/* From here on samples of this pid belong to another program. */
-static void begin_generation(struct sampler *s, int32_t pid)
+static void take_sample(void *arg, const struct sample *sample)
 {
-	struct generation *g = hmap_put(&s->generations, &pid, NULL);
+	struct delivery *d = arg;
 
-	g->number = ++s->generation;
+	if (sample->event >= d->s->nevents)
+		return;
+	d->s->events[sample->event].samples += sample->count;
+	d->sink->sample(d->sink->arg, sample);
 }
 
-static void count_ring_sample(struct sampler *s, const struct record *r)
+static void take_ring_sample(struct delivery *d, const struct record *r)
 {
-	const struct counter *c = owner(s, r->id);
-	const struct generation *g = hmap_get(&s->generations, &r->pid);
+	const struct counter *c = owner(d->s, r->id);
 
 	if (!c)
 		return;
-	tally_add(&s->ring_samples,
-		&(struct sample){.pc = r->sample.pc,
-			.time = r->time,
-			.pid = r->pid,
-			.tid = r->tid,
-			.generation = g ? g->number : 0,
-			.cpu = r->cpu,
-			.count = 1,
-			.event = c->event,
-			.kernel = (r->sample.misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
-				  PERF_RECORD_MISC_KERNEL});
+	take_sample(d, &(struct sample){.pc = r->sample.pc,
+			       .time = r->time,
+			       .pid = r->pid,
+			       .tid = r->tid,
+			       .cpu = r->cpu,
+			       .count = 1,
+			       .event = c->event,
+			       .kernel = (r->sample.misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
+					 PERF_RECORD_MISC_KERNEL});
 }
 
 static void count_lost(struct sampler *s, const struct record *r)
@@ -292,7 +278,7 @@ static void take_record(void *arg, const struct record *r)
 
 	switch (r->kind) {
 	case RECORD_SAMPLE:
-		count_ring_sample(s, r);
+		take_ring_sample(d, r);
 		return;
 	case RECORD_LOST:
 		count_lost(s, r);
@@ -305,28 +291,9 @@ static void take_record(void *arg, const struct record *r)
 		if ((c = owner(s, r->id)))
 			counter_unthrottle(c, r->time, books(s, c));
 		return;
-	case RECORD_COMM:
-		if (r->comm.exec)
-			begin_generation(s, r->pid);
-		break;
-	case RECORD_FORK:
-		if (r->pid != r->task.parent_pid)
-			begin_generation(s, r->pid);
-		break;
 	default:
-		break;
+		d->sink->record(d->sink->arg, r);
 	}
-	d->sink->record(d->sink->arg, r);
-}
-
-static void take_sample(void *arg, const struct sample *sample)
-{
-	struct delivery *d = arg;
-
-	if (sample->event >= d->s->nevents)
-		return;
-	d->s->events[sample->event].samples += sample->count;
-	d->sink->sample(d->sink->arg, sample);
 }
 
 static void read_rings(struct sampler *s)
@@ -358,14 +325,14 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink)
 {
 	struct delivery d = {s, sink};
 	struct epoll_event ev[16];
-	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
+	uint64_t until = io_clock_ns(CLOCK_MONOTONIC) - SLACK_NS;
 
 	while (epoll_wait(s->epoll, ev, 16, 0) == 16)
 		continue;
 	read_rings(s);
+	record_queue_deliver(&s->queue, until, take_record, &d);
 	if (s->driver)
-		driver_service(s->driver);
-	record_queue_deliver(&s->queue, now - SLACK_NS, take_record, &d);
+		driver_service(s->driver, until, take_sample, &d);
 	redraw(s);
 }
 
@@ -389,9 +356,7 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink)
 	vec_each (c, &s->opened.counters)
 		counter_throttled_until(c, until, books(s, c));
 	if (s->driver)
-		driver_collect(s->driver, take_sample, &d);
-	tally_deliver(&s->ring_samples, take_sample, &d);
-	hmap_clear(&s->generations);
+		driver_collect(s->driver, until, take_sample, &d);
 	redraw(s);
 }
 

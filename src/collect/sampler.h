@@ -3,9 +3,9 @@
  * reads them from perf's ring buffers where BPF is not allowed, and hands over side-band records
  * and counted samples.
  *
- * Order: sampler_service and sampler_drain deliver side-band records in time order over all CPUs;
- * sampler_drain delivers all records up to the drain first and then every sample counted before
- * it, so that the receiver knows every mapping a sample can refer to.
+ * Order: side-band records are delivered in time order over all CPUs, and a sample only when all
+ * records up to its time were, so that the receiver knows every mapping it can refer to. Equal
+ * samples may come several times.
  */
 #ifndef CULPRIT_COLLECT_SAMPLER_H
 #define CULPRIT_COLLECT_SAMPLER_H
@@ -65,7 +65,6 @@ int sampler_fd(const struct sampler *s);
 struct sample {
 	uint64_t pc, time; /* time: first sight, CLOCK_MONOTONIC ns */
 	int32_t pid, tid;
-	uint32_t generation; /* of the thread: differs when exec or a reused pid replaced it */
 	uint32_t cpu;
 	uint32_t cgroup; /* low half of the cgroup v2 id, 0 unknown (rings do not tell) */
 	uint32_t count;
@@ -79,7 +78,7 @@ struct sampler_sink {
 	void *arg;
 };
 
-/* Reads rings before they fill, redraws the periods; delivers side-band records. */
+/* Empties rings and overflow buffers before they fill, redraws the periods. */
 void sampler_service(struct sampler *s, const struct sampler_sink *sink);
 /* Swaps the tables and delivers everything. */
 void sampler_drain(struct sampler *s, const struct sampler_sink *sink);
