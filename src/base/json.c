@@ -178,6 +178,11 @@ void json_kdouble(struct json *j, const char *key, double v)
 	json_double(j, v);
 }
 
+void json_kshare(struct json *j, const char *key, double v)
+{
+	json_kdouble(j, key, nearbyint(v * 1e9) / 1e9);
+}
+
 void json_kbool(struct json *j, const char *key, bool v)
 {
 	json_key(j, key);

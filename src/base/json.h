@@ -37,6 +37,7 @@ void json_kstr(struct json *j, const char *key, const char *s);
 void json_kint(struct json *j, const char *key, int64_t v);
 void json_kuint(struct json *j, const char *key, uint64_t v);
 void json_kdouble(struct json *j, const char *key, double v);
+void json_kshare(struct json *j, const char *key, double v); /* a fraction, to nine decimals */
 void json_kbool(struct json *j, const char *key, bool v);
 void json_kaddr(struct json *j, const char *key, uint64_t v);
 

@@ -164,8 +164,8 @@ static void put_rows(struct json *j, const struct top *t, size_t event)
 		json_open(j, '{');
 		json_kstr(j, "event", t->events[event].name);
 		json_kuint(j, "samples", rows[i]->samples[event]);
-		json_kdouble(j, "share", share);
-		json_kdouble(j, "cumulative", share_of(so_far, total));
+		json_kshare(j, "share", share);
+		json_kshare(j, "cumulative", share_of(so_far, total));
 		t->view->put(j, rows[i]);
 		json_close(j);
 	}

@@ -55,6 +55,7 @@ static void test_layout(void **state)
 	json_open(&j, '{');
 	json_kbool(&j, "ok", true);
 	json_kdouble(&j, "half", 0.5);
+	json_kshare(&j, "third", 1.0 / 3);
 	json_close(&j);
 	json_kuint(&j, "last", UINT64_MAX);
 	json_close(&j);
@@ -68,7 +69,8 @@ static void test_layout(void **state)
 		"  \"none\": [],\n"
 		"  \"inner\": {\n"
 		"    \"ok\": true,\n"
-		"    \"half\": 0.5\n"
+		"    \"half\": 0.5,\n"
+		"    \"third\": 0.333333333\n"
 		"  },\n"
 		"  \"last\": 18446744073709551615\n"
 		"}\n");
