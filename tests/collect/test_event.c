@@ -7,9 +7,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -141,7 +143,15 @@ static void test_unknown(void **state)
 	refuse("../cpu/event=1/", -EOPNOTSUPP, "no such PMU");
 }
 
-/* Either the name is looked up in tracefs or the text says how to get there. */
+/* Mounts tracefs where only this process sees it; false when that is not allowed. */
+static bool mount_tracefs(void)
+{
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) == 0;
+}
+
+/* Without tracefs the text says how to get there; with it the name is looked up. */
 static void test_tracepoints(void **state)
 {
 	(void)state;
@@ -151,6 +161,10 @@ static void test_tracepoints(void **state)
 
 	if (r == -EACCES) {
 		assert_non_null(strstr(e.text, "tracefs"));
+		if (mount_tracefs())
+			r = event_tracepoint_id("sched", "sched_switch", &id, &e);
+	}
+	if (r == -EACCES) {
 		print_message("skipped: %s\n", e.text);
 		skip();
 	}
