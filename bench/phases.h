@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define MAX_CPUS   256
-#define MAX_PHASES 8
+#define MAX_PHASES 12
 #define MAX_EVENTS 1024
 
 struct phase {
@@ -72,6 +72,22 @@ static void switch_events(const struct phase *p, int on)
 		ioctl(p->event[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
+/* A phase without a sampler switches events that do nothing: switching disturbs by itself. */
+static void open_dummies(struct phase *p)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof attr,
+		.disabled = 1};
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	for (int cpu = 0; cpu < cpus && p->nevents < MAX_EVENTS; cpu++) {
+		int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		if (fd < 0)
+			err(1, "dummy event on CPU %d", cpu);
+		p->event[p->nevents++] = fd;
+	}
+}
+
 static void add_phase(const char *text)
 {
 	struct phase *p = &phases[nphases];
@@ -81,8 +97,10 @@ static void add_phase(const char *text)
 	nphases++;
 	snprintf(p->name, sizeof p->name, "%.*s", (int)(equals - text), text);
 	pid_t pid = atoi(equals + 1);
-	if (!pid)
+	if (!pid) {
+		open_dummies(p);
 		return;
+	}
 	char path[32];
 	snprintf(path, sizeof path, "/proc/%d/fd", pid);
 	DIR *d = opendir(path);

@@ -3,7 +3,7 @@
 # given rate and at culprit's default rate.
 #
 # First in turns of 30 ms: pieces of fixed work on every CPU, each piece timed (work.c); the control
-# is a second stretch without a sampler. That leaves out what the sampler's processes do, so their
+# is another stretch without a sampler. That leaves out what the sampler's processes do, so their
 # CPU time is stated beside. Then as a whole: every job of the mixed load once on each CPU, the
 # samplers started and stopped for each run, every round in another order; a slowdown is a ratio to
 # the same job on the same CPU without a sampler in the same round. -n rounds of the first, a third of
@@ -18,7 +18,7 @@ stop daemon
 [ "$default" -gt 0 ] 2>/dev/null || die "the daemon states no rate"
 samplers="empty-$rate culprit-$rate perf-$rate empty-$default culprit-$default perf-$default"
 
-phases=(-x none= -x control=)
+phases=(-x none= -x none= -x none= -x control=)
 for name in $samplers; do
 	start "$name" "${name#*-}"
 	phases+=(-x "$name=${pid[$name]}")

@@ -13,9 +13,9 @@
  *           [-l LOW_NS] [-u HIGH_US]
  *
  * Prints a line for each phase (one named "all" without -x):
- *   phase=perf run=5.01 stolen=0.3012 share=0.0601 gaps=26050 rate=5200 p10=.. p50=.. p90=.. long=..
- * run and stolen in seconds, rate in gaps a second, the percentiles of the gaps in microseconds;
- * long is the time in gaps above the limit.
+ *   phase=perf run=5.01 stolen=0.3012 share=0.0601 gaps=26050 rate=5200 p10=.. p50=.. p90=..
+ * long=.. run and stolen in seconds, rate in gaps a second, the percentiles of the gaps in
+ * microseconds; long is the time in gaps above the limit.
  */
 #include "phases.h"
 

@@ -4,10 +4,11 @@
 #
 # The samplers stand ready together and take turns of 20 ms (see spinner.c); a second empty event
 # shows how far two equal things come out apart. The CPU time of the processes is measured after
-# that, with culprit's daemon and perf at work all the time, in stretches of six rounds; in the first of
-# them culprit reads the symbols of everything that runs, which perf leaves to perf report.
+# that, over whole lives of a minute from start to exit: culprit reads the symbols of all that got samples
+# before it ends, and perf record, as people type it, reads its samples again to find the files that got any
+# (-B -N leaves that out; such a perf.data can be read on this machine only, while the files are there).
 . "$(dirname "$0")/lib.sh"
-rounds=12 seconds=10
+rounds=12 seconds=10 life=60
 options "$@"
 samplers=(empty control culprit perf)
 
@@ -21,15 +22,20 @@ for ((i = 0; i < rounds; i++)); do
 done >"$work/spun"
 stop_all
 
-start daemon "$rate"
-start perf "$rate"
+life() { # NAME COMMAND...: its CPU time as a share of the machine
+	("${@:2}" sleep "$life" >/dev/null 2>&1
+		times | awk -v name="$1" -v whole=$((life * cpus)) \
+			'NR == 2 { gsub(/[ms]/, " "); print name, ($1 * 60 + $2 + $3 * 60 + $4) / whole }')
+}
 for ((i = 0; i < (rounds + 3) / 4; i++)); do
-	d0=$(cpu_time "${pid[daemon]}") p0=$(cpu_time "${pid[perf]}")
-	sleep $((seconds * 6))
-	echo "culprit $(calc "($(cpu_time "${pid[daemon]}") - $d0) / ($seconds * 6 * $cpus)")"
-	echo "perf $(calc "($(cpu_time "${pid[perf]}") - $p0) / ($seconds * 6 * $cpus)")"
+	rm -f "$work"/life.*
+	life culprit "$culprit" record -a -e cpu-clock -F "$rate" -o "$work/life.db" &
+	first=$!
+	life perf "$perf" record -q -a -e cpu-clock -F "$rate" -o "$work/life.data" &
+	second=$!
+	life bare "$perf" record -q -B -N -a -e cpu-clock -F "$rate" -o "$work/life.bare" &
+	wait $first $second $!
 done >"$work/processes"
-stop_all
 stop_load
 
 column() { # NAME KEY
@@ -45,8 +51,8 @@ processes() { # NAME
 	awk -v name="$1" '$1 == name { print $2 }' "$work/processes"
 }
 
-both() { # NAME: median of one plus median of the other
-	calc "$(above "$1" | summary | cut -d' ' -f1) + $(processes "$1" | summary | cut -d' ' -f1)"
+both() { # NAME [PROCESSES]: median of one plus median of the other
+	calc "$(above "$1" | summary | cut -d' ' -f1) + $(processes "${2:-$1}" | summary | cut -d' ' -f1)"
 }
 
 header "" "stolen, % of a CPU" "gaps a second" "median gap, us" "above the empty event, %" \
@@ -62,7 +68,9 @@ for name in none "${samplers[@]}"; do
 	esac
 	row "${cells[@]}"
 done
+row "perf -B -N" "" "" "" "" "$(processes bare | spread %.3f 100)" \
+	"$(figure %.3f "100 * $(both perf bare)")"
 echo
-echo "$rounds rounds of $seconds s; median (quartiles); $rate samples/s on each of $cpus CPUs."
+echo "$rounds rounds of $seconds s, lives of $life s; median (quartiles); $rate samples/s on each of $cpus CPUs."
 goal "under 0.5% of the machine" "$(both culprit) < 0.005"
 goal "below perf's" "$(both culprit) < $(both perf)"

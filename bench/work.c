@@ -7,9 +7,9 @@
  *   work [-t SECONDS] [-s PHASE_MS] -x NAME=[PID]...
  *
  * Prints a line for each phase: phase=perf pieces=40123 us=812.1 slowdown=0.0713, the slowdown
- * being that of the mean against the first phase, for each kind of work on each CPU, averaged over
- * these. Pieces that took more than three times the median are left out in every phase: then
- * another process or another machine ran.
+ * being that of the mean against all phases named as the first, for each kind of work on each CPU,
+ * averaged over these. Pieces that took half as long again as the median are left out in every
+ * phase: then another process or another machine ran.
  */
 #include "phases.h"
 
@@ -153,17 +153,35 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The mean of those that are no more than three times the median of the first phase. */
-static double trimmed_mean(const struct pieces *p, double limit)
+/* Adds up those that are within the limit. */
+static uint32_t add_pieces(const struct pieces *p, double limit, double *sum)
 {
-	double sum = 0;
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < p->n; i++)
 		if (p->us[i] <= limit) {
-			sum += p->us[i];
+			*sum += p->us[i];
 			n++;
 		}
+	return n;
+}
+
+/* The mean over all phases of that name. */
+static double mean_of(const struct pieces *p, const char *name, double limit)
+{
+	double sum = 0;
+	uint32_t n = 0;
+	for (int k = 0; k < nphases; k++)
+		if (!strcmp(phases[k].name, name))
+			n += add_pieces(&p[k], limit, &sum);
 	return n ? sum / n : 0;
+}
+
+static bool seen_before(int phase)
+{
+	for (int k = 0; k < phase; k++)
+		if (!strcmp(phases[k].name, phases[phase].name))
+			return true;
+	return false;
 }
 
 static void report(struct worker **w, int n)
@@ -175,17 +193,18 @@ static void report(struct worker **w, int n)
 		if (!p[0].n)
 			errx(1, "no piece of work came to its end in time; give more with -t");
 		qsort(p[0].us, p[0].n, sizeof *p[0].us, by_time);
-		double limit = 3 * p[0].us[p[0].n / 2], base = trimmed_mean(&p[0], limit);
+		double limit = 1.5 * p[0].us[p[0].n / 2], base = mean_of(p, phases[0].name, limit);
 		for (int k = 0; k < nphases; k++) {
-			double mean = trimmed_mean(&p[k], limit);
+			double mean = mean_of(p, phases[k].name, limit);
 			us[k] += mean / (n * KINDS);
 			slowdown[k] += (mean / base - 1) / (n * KINDS);
 			pieces[k] += p[k].n;
 		}
 	}
 	for (int k = 0; k < nphases; k++)
-		printf("phase=%s pieces=%u us=%.2f slowdown=%.6f\n", phases[k].name, pieces[k],
-			us[k], slowdown[k]);
+		if (!seen_before(k))
+			printf("phase=%s pieces=%u us=%.2f slowdown=%.6f\n", phases[k].name,
+				pieces[k], us[k], slowdown[k]);
 }
 
 static struct worker *start_worker(int cpu)

@@ -130,16 +130,21 @@ int target_option(struct target *t, int option, const char *argument)
 
 /*
  * The rate is the highest whose cost stays inside the budget; several events share it. When the
- * cost cannot be measured (a CPU of our own is needed for that) the rate is a careful one.
+ * cost cannot be measured (a CPU of our own is needed for that) the rate is a careful one. Who gives
+ * a rate need not wait for the measurement; the cost is stated if it is known.
  */
 static void choose_rate(struct target *t, struct collector_options *o)
 {
+	bool given = t->rate || t->period, bpf = t->how != SAMPLER_RING;
 	struct calibration c = {0};
 	struct err e = {0};
 
-	if (calibrate_cost(&t->events.p[0], t->how != SAMPLER_RING, t->fresh, &c, &e) == 0)
-		o->cost = c.cost;
-	if (t->rate || t->period)
+	if (given && !t->fresh)
+		calibrate_known(&t->events.p[0], bpf, &c);
+	else
+		calibrate_cost(&t->events.p[0], bpf, t->fresh, &c, &e);
+	o->cost = c.cost;
+	if (given)
 		return;
 	o->budget = t->budget ? t->budget : DEFAULT_BUDGET;
 	o->sampling.rate = c.cost > 0 ? calibrate_rate(&c, o->budget / t->events.n) : 99;

@@ -5,77 +5,49 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "collect/calibrate_cache.h"
+#include "collect/calibrate_tour.h"
 #include "collect/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
-#define ROUND_NS   2000000
-#define ROUND_RATE 10000
-#define ROUNDS     60 /* pairs that are enough */
-#define ROUNDS_MIN 10
-#define LIMIT_NS   2000000000 /* after this we take what there is */
+#define RATE     500 /* rare enough that the kernel's part of an interrupt is cold, as in life */
+#define PRICES   4   /* so many times the price is taken, */
+#define PRICE_NS 350000000 /* each time for so long, */
+#define ENOUGH   20        /* from so many samples at least */
 
-/* What keeps the spinner longer is another process or the hypervisor, not an interrupt. */
+/* What takes so long is another process or the hypervisor, not an interrupt. */
 #define PREEMPTED_NS 100000
 
-/* Shorter gaps are the loop itself: no interrupt is that quick. */
-#define GAP_TICKS 1000
+#define GAP_TICKS   300    /* shorter gaps are the loop itself: no interrupt is that quick */
+#define CALM_NS     300000 /* without an interrupt, and caches are warm again */
+#define TOGETHER_NS 10000
 
 #define RATE_MIN 10
 #define RATE_MAX 20000
 
+/* Of the budget; the rest is for the sampler's own processes. */
+#define INTERRUPTS_SHARE 0.9
+
 struct bench {
 	struct sampler *sampler;
-	double ns_a_tick;
-	uint64_t sampling_ns; /* how long the event was on and we were running */
+	struct tour *tour;
+	pid_t tid;
+	double ticks_a_ns;
 	uint64_t samples;
-	VEC(double) lost; /* share of time that went missing with the event, above that without */
+	int rounds;
+	VEC(double) gaps; /* ticks that samples took from the spin */
+	VEC(double)
+	calm, after; /* ticks of tours with nothing before them, and right after samples */
 };
-
-/* The share of the time we ran that went missing in gaps; being preempted does not count. */
-static double spin(const struct bench *b)
-{
-	uint64_t left = ROUND_NS / b->ns_a_tick, limit = PREEMPTED_NS / b->ns_a_tick;
-	uint64_t ran = 0, lost = 0;
-
-	for (uint64_t before = __rdtsc(), now; ran < left; before = now) {
-		now = __rdtsc();
-		if (now - before > limit)
-			continue;
-		ran += now - before;
-		if (now - before > GAP_TICKS)
-			lost += now - before;
-	}
-	return (double)lost / ran;
-}
-
-static double tick_length(void)
-{
-	uint64_t t0 = io_clock_ns(CLOCK_MONOTONIC), c0 = __rdtsc(), t1;
-
-	do
-		t1 = io_clock_ns(CLOCK_MONOTONIC);
-	while (t1 - t0 < 5000000);
-	return (double)(t1 - t0) / (__rdtsc() - c0);
-}
-
-static void measure_pair(struct bench *b)
-{
-	double without = spin(b), with;
-	uint64_t start = io_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-
-	sampler_enable(b->sampler, NULL);
-	with = spin(b);
-	sampler_disable(b->sampler);
-	b->sampling_ns += io_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
-	*vec_add(&b->lost) = with - without;
-}
 
 static void ignore_record(void *arg, const struct record *r)
 {
@@ -84,7 +56,70 @@ static void ignore_record(void *arg, const struct record *r)
 
 static void count_sample(void *arg, const struct sample *s)
 {
-	*(uint64_t *)arg += s->count;
+	struct bench *b = arg;
+
+	if (s->tid == b->tid)
+		b->samples += s->count;
+}
+
+/* Whether a sample was taken of us since the last call. */
+static bool was_sampled(struct bench *b)
+{
+	struct sampler_sink sink = {ignore_record, count_sample, b};
+	uint64_t before = b->samples;
+
+	sampler_service(b->sampler, &sink);
+	return b->samples != before;
+}
+
+/*
+ * Spins until something interrupts, or nothing does for a while; returns the ticks that went
+ * missing, or 0. A hypervisor may come in before it delivers the interrupt, so gaps close together
+ * are one.
+ */
+static uint64_t wait_for_gap(const struct bench *b)
+{
+	uint64_t before = __rdtsc(), end = before + (uint64_t)(CALM_NS * b->ticks_a_ns), now;
+	uint64_t missing = 0;
+
+	for (; before < end; before = now) {
+		now = __rdtsc();
+		if (now - before < GAP_TICKS)
+			continue;
+		missing += now - before;
+		end = now + (uint64_t)(TOGETHER_NS * b->ticks_a_ns);
+	}
+	return missing;
+}
+
+static void measure_once(struct bench *b)
+{
+	uint64_t gap = wait_for_gap(b);
+	bool sampled = was_sampled(b);
+	double tour = (double)tour_take(b->tour);
+
+	if (was_sampled(b))
+		return; /* the tour was */
+	if (!gap) {
+		*vec_add(&b->calm) = tour;
+	} else if (sampled) {
+		*vec_add(&b->gaps) = (double)gap;
+		*vec_add(&b->after) = tour;
+	}
+}
+
+/* Of those below the limit. */
+static double mean(const double *p, size_t n, double limit)
+{
+	double sum = 0, taken = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] < limit) {
+			sum += p[i];
+			taken++;
+		}
+	}
+	return taken > 0 ? sum / taken : 0;
 }
 
 static int ascending(const void *a, const void *b)
@@ -94,49 +129,70 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int evaluate(struct bench *b, struct calibration *out)
+/* Seconds that a sample takes: its gap, and what the tour after it takes longer. 0: unknown. */
+static double price(struct bench *b)
 {
-	double rate = b->samples / (b->sampling_ns / 1e9);
-	size_t n = b->lost.n;
-	struct calibration c = {.rounds = (int)n};
+	double limit = PREEMPTED_NS * b->ticks_a_ns, gap, later;
 
-	if (n < ROUNDS_MIN || rate < 1)
-		return -EAGAIN;
-	vec_sort(&b->lost, ascending);
-	c.cost = b->lost.p[n / 2] / rate;
-	c.spread = (b->lost.p[3 * n / 4] - b->lost.p[n / 4]) / 2 / rate;
-	if (c.cost <= 0)
-		return -EAGAIN;
-	*out = c;
-	return 0;
+	if (b->gaps.n < ENOUGH || !b->calm.n)
+		return 0;
+	gap = mean(b->gaps.p, b->gaps.n, limit);
+	vec_sort(&b->calm, ascending);
+	limit += b->calm.p[b->calm.n / 2];
+	later = mean(b->after.p, b->after.n, limit) - mean(b->calm.p, b->calm.n, limit);
+	return (gap + (later > 0 ? later : 0)) / b->ticks_a_ns / 1e9;
 }
 
-/* Goes on until the result makes sense: noise can make the cost of a few rounds negative. */
-static int measure_rounds(struct bench *b, struct calibration *out, struct err *e)
+static double ticks_a_ns(void)
 {
-	struct sampler_sink sink = {ignore_record, count_sample, &b->samples};
-	uint64_t start = io_clock_ns(CLOCK_MONOTONIC), passed;
-	int r;
+	uint64_t t0 = io_clock_ns(CLOCK_MONOTONIC), c0 = __rdtsc(), t1;
 
-	b->ns_a_tick = tick_length();
-	do {
-		size_t enough = b->lost.n + ROUNDS;
+	do
+		t1 = io_clock_ns(CLOCK_MONOTONIC);
+	while (t1 - t0 < 5000000);
+	return (double)(__rdtsc() - c0) / (double)(t1 - t0);
+}
 
-		do {
-			measure_pair(b);
-			passed = io_clock_ns(CLOCK_MONOTONIC) - start;
-		} while (b->lost.n < enough && passed < LIMIT_NS);
-		sampler_drain(b->sampler, &sink);
-		r = evaluate(b, out);
-	} while (r < 0 && passed < LIMIT_NS);
-	return r < 0 ? err_set(e, r, "the machine is too busy to measure what a sample costs") : 0;
+static double measure_price(struct bench *b)
+{
+	uint64_t start = io_clock_ns(CLOCK_MONOTONIC);
+
+	b->gaps.n = b->calm.n = b->after.n = 0;
+	do
+		measure_once(b);
+	while (io_clock_ns(CLOCK_MONOTONIC) - start < PRICE_NS);
+	b->rounds += (int)b->gaps.n;
+	return price(b);
 }
 
 /*
- * Only clocks and hardware events go on while a program spins; for others the clock stands in: what
+ * The price of an interrupt in a virtual machine doubles and halves within seconds. The budget
+ * shall hold most of the time, so it is not the middle one of several that counts.
+ */
+static int measure_prices(struct bench *b, struct calibration *out, struct err *e)
+{
+	double prices[PRICES];
+
+	b->ticks_a_ns = ticks_a_ns();
+	sampler_enable(b->sampler, NULL);
+	for (int i = 0; i < PRICES; i++)
+		prices[i] = measure_price(b);
+	sampler_disable(b->sampler);
+	qsort(prices, PRICES, sizeof *prices, ascending);
+	if (prices[PRICES - 2] <= 0)
+		return err_set(
+			e, -EAGAIN, "the machine is too busy to measure what a sample costs");
+	*out = (struct calibration){.cost = prices[PRICES - 2],
+		.spread = (prices[PRICES - 1] - prices[0]) / 2,
+		.rounds = b->rounds};
+	return 0;
+}
+
+/*
+ * Only clocks and hardware events go on while a program works; for others the clock stands in: what
  * costs is the interrupt, not what asked for it.
  */
-static struct event event_for_spinning(const struct event *ev)
+static struct event event_for_work(const struct event *ev)
 {
 	struct event e = *ev;
 
@@ -146,32 +202,103 @@ static struct event event_for_spinning(const struct event *ev)
 		e.attr.config = PERF_COUNT_SW_CPU_CLOCK;
 		e.is_clock = true;
 	}
-	e.attr.exclude_user = 0; /* the spinner is not in the kernel */
+	e.attr.exclude_user = 0; /* the work is not in the kernel */
 	return e;
 }
 
-static int measure_here(
-	const struct event *ev, bool bpf, int cpu, struct calibration *out, struct err *e)
-{
-	struct event spinning = event_for_spinning(ev);
-	pid_t self = gettid();
-	struct sampler_options o = {.target = {.tids = &self, .ntids = 1, .cpus = &cpu, .ncpus = 1},
-		.events = &spinning,
-		.nevents = 1,
-		.rate = ROUND_RATE,
-		.how = bpf ? SAMPLER_BEST : SAMPLER_RING};
-	struct bench b = {0};
-	int r = sampler_create(&o, &b.sampler, e);
+/* ---- the companion ---- */
 
+/*
+ * Does the same work on another CPU, sampled too: hardware threads share a core, and an interrupt
+ * slows down the neighbour as well. Without another CPU there is none.
+ */
+struct companion {
+	pthread_t thread;
+	cpu_set_t cpu;
+	struct tour *tour;
+	_Atomic pid_t tid;
+	atomic_bool over;
+	bool runs;
+};
+
+static void *keep_company(void *arg)
+{
+	struct companion *c = arg;
+
+	sched_setaffinity(0, sizeof c->cpu, &c->cpu);
+	for (c->tid = gettid(); !c->over;)
+		tour_take(c->tour);
+	return NULL;
+}
+
+/* The CPU next to ours among those we may use: siblings have adjacent numbers in virtual machines.
+ */
+static bool choose_neighbour(const cpu_set_t *allowed, int cpu, cpu_set_t *out)
+{
+	int best = -1;
+
+	for (int i = 0; i < CPU_SETSIZE; i++) {
+		if (i != cpu && CPU_ISSET(i, allowed) &&
+			(best < 0 || abs((i ^ 1) - cpu) < abs((best ^ 1) - cpu)))
+			best = i;
+	}
+	CPU_ZERO(out);
+	if (best >= 0)
+		CPU_SET(best, out);
+	return best >= 0;
+}
+
+static void companion_start(struct companion *c, const cpu_set_t *allowed, int cpu)
+{
+	if (!choose_neighbour(allowed, cpu, &c->cpu))
+		return;
+	c->tour = tour_create();
+	c->runs = pthread_create(&c->thread, NULL, keep_company, c) == 0;
+	while (c->runs && !c->tid)
+		sched_yield();
+}
+
+static void companion_stop(struct companion *c)
+{
+	c->over = true;
+	if (c->runs)
+		pthread_join(c->thread, NULL);
+	tour_destroy(c->tour);
+}
+
+/* ---- measuring ---- */
+
+/* With the ring, which tells at once that a sample was taken; counting it in BPF costs the same. */
+static int measure_with(
+	const struct event *ev, const struct companion *c, struct calibration *out, struct err *e)
+{
+	struct event working = event_for_work(ev);
+	struct bench *b = xcalloc(1, sizeof *b);
+	pid_t tids[] = {gettid(), c->tid};
+	struct sampler_options o = {.target = {.tids = tids, .ntids = c->runs ? 2 : 1},
+		.events = &working,
+		.nevents = 1,
+		.rate = RATE,
+		.how = SAMPLER_RING};
+	int r;
+
+	b->tour = tour_create();
+	b->tid = tids[0];
+	r = sampler_create(&o, &b->sampler, e);
 	if (r == 0)
-		r = measure_rounds(&b, out, e);
-	sampler_destroy(b.sampler);
-	vec_deinit(&b.lost);
+		r = measure_prices(b, out, e);
+	sampler_destroy(b->sampler);
+	tour_destroy(b->tour);
+	vec_deinit(&b->gaps);
+	vec_deinit(&b->calm);
+	vec_deinit(&b->after);
+	free(b);
 	return r;
 }
 
-static int measure(const struct event *ev, bool bpf, struct calibration *out, struct err *e)
+static int measure(const struct event *ev, struct calibration *out, struct err *e)
 {
+	struct companion companion = {0};
 	cpu_set_t before, one;
 	int cpu = sched_getcpu(), r;
 
@@ -181,10 +308,14 @@ static int measure(const struct event *ev, bool bpf, struct calibration *out, st
 	CPU_SET(cpu, &one);
 	if (sched_setaffinity(0, sizeof one, &one) < 0)
 		return err_errno(e, -errno, "cannot pin the calibration to CPU %d", cpu);
-	r = measure_here(ev, bpf, cpu, out, e);
+	companion_start(&companion, &before, cpu);
+	r = measure_with(ev, &companion, out, e);
+	companion_stop(&companion);
 	sched_setaffinity(0, sizeof before, &before);
 	return r;
 }
+
+/* ---- what is known already ---- */
 
 static char *cache_dir(void)
 {
@@ -207,15 +338,22 @@ static char *cache_key(const struct event *ev, bool bpf)
 	return xasprintf("%s %s %s %s", boot, u.release, ev->name, bpf ? "bpf" : "ring");
 }
 
+bool calibrate_known(const struct event *ev, bool bpf, struct calibration *out)
+{
+	_cleanup_free_ char *dir = cache_dir(), *key = cache_key(ev, bpf);
+
+	return dir && calibrate_cache_get(dir, key, out);
+}
+
 int calibrate_cost(
 	const struct event *ev, bool bpf, bool fresh, struct calibration *out, struct err *e)
 {
 	_cleanup_free_ char *dir = cache_dir(), *key = cache_key(ev, bpf);
 	int r;
 
-	if (!fresh && dir && calibrate_cache_get(dir, key, out))
+	if (!fresh && calibrate_known(ev, bpf, out))
 		return 0;
-	r = measure(ev, bpf, out, e);
+	r = measure(ev, out, e);
 	if (r == 0 && dir)
 		calibrate_cache_put(dir, key, out);
 	return r;
@@ -223,7 +361,7 @@ int calibrate_cost(
 
 double calibrate_rate(const struct calibration *c, double budget)
 {
-	double rate = budget / c->cost, most = RATE_MAX;
+	double rate = budget * INTERRUPTS_SHARE / c->cost, most = RATE_MAX;
 	long limit;
 
 	/* The kernel throttles what comes near its own bound. */

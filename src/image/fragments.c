@@ -1,5 +1,6 @@
 #include "image/fragments.h"
 
+#include <emmintrin.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 
 enum {
 	CHUNK = 1 << 18,
+	SLACK = 32,             /* bytes after a chunk that may be looked at */
 	BLOCK_SHIFT = 4,        /* the map of candidates has a bit for each 16 bytes */
 	MAP_SPAN = 1 << 30,     /* of code, at most */
 	SCAN_MAX = 512 << 20,   /* of code */
@@ -239,34 +241,56 @@ static void note_jump(struct search *s, struct candidate *c, uint64_t from)
 	}
 }
 
-static bool is_call_or_lea(uint8_t before)
+/* Bit i is set where p[i] may be the last opcode byte before a displacement from the next
+ * instruction: jmp, call, a rip-relative operand, or jcc with its 0f in front. */
+static inline unsigned opcodes_16(const uint8_t *p)
 {
-	return before == 0xe8 || (before & 0xc7) == 0x05; /* the latter is a rip-relative operand */
+	__m128i b = _mm_loadu_si128((const __m128i *)p);
+	__m128i before = _mm_loadu_si128((const __m128i *)(p - 1));
+	__m128i jump = _mm_cmpeq_epi8(_mm_or_si128(b, _mm_set1_epi8(1)), _mm_set1_epi8((char)0xe9));
+	__m128i rip =
+		_mm_cmpeq_epi8(_mm_and_si128(b, _mm_set1_epi8((char)0xc7)), _mm_set1_epi8(0x05));
+	__m128i jcc = _mm_and_si128(_mm_cmpeq_epi8(before, _mm_set1_epi8(0x0f)),
+		_mm_cmpeq_epi8(
+			_mm_and_si128(b, _mm_set1_epi8((char)0xf0)), _mm_set1_epi8((char)0x80)));
+	return (unsigned)_mm_movemask_epi8(_mm_or_si128(jump, _mm_or_si128(rip, jcc)));
 }
 
-/*
- * The four bytes at p may be a displacement from the next instruction, as in jmp, jcc, call and
- * lea. Of random bytes next to none point to a candidate.
- */
-static inline void scan_at(struct search *s, const uint8_t *p, size_t before, uint64_t vaddr)
+/* The opcode at p is followed by a displacement, if it is one: of random bytes next to none point
+ * to a candidate. */
+static inline void scan_at(struct search *s, const uint8_t *p, uint64_t vaddr)
 {
 	int32_t displacement;
-	memcpy(&displacement, p, sizeof displacement);
-	uint64_t target = vaddr + 4 + (uint64_t)(int64_t)displacement;
+	memcpy(&displacement, p + 1, sizeof displacement);
+	uint64_t target = vaddr + 5 + (uint64_t)(int64_t)displacement;
 	if (__builtin_expect(target - s->low >= s->high - s->low, 1))
 		return;
 	struct candidate *c = candidate_at(s, target);
 	if (!c)
 		return;
-	if (before >= 1 && p[-1] == 0xe9)
+	if (*p == 0xe9)
+		note_jump(s, c, vaddr);
+	else if ((*p & 0xf0) == 0x80)
 		note_jump(s, c, vaddr - 1);
-	else if (before >= 2 && p[-2] == 0x0f && (p[-1] & 0xf0) == 0x80)
-		note_jump(s, c, vaddr - 2);
-	else if (before >= 1 && is_call_or_lea(p[-1]) && target == s->ps->list.p[c->part].start)
+	else if (target == s->ps->list.p[c->part].start)
 		c->referenced = true;
 }
 
-/* Chunks overlap by the five bytes that a displacement at the seam needs around it. */
+static void scan_chunk(struct search *s, const uint8_t *chunk, size_t n, uint64_t vaddr)
+{
+	for (size_t i = 1; i + 5 <= n; i += 16) {
+		unsigned opcodes =
+			opcodes_16(chunk + i); /* may look past the end, where zeros are */
+		for (; opcodes; opcodes &= opcodes - 1) {
+			size_t at = i + (size_t)__builtin_ctz(opcodes);
+			if (at + 5 <= n)
+				scan_at(s, chunk + at, vaddr + at);
+		}
+	}
+}
+
+/* The first byte of a chunk is the one before what it looks at; chunks overlap by what an
+ * instruction across the seam needs. */
 static void scan_segment(
 	struct search *s, const struct elf_file *f, const Elf64_Phdr *p, uint8_t *chunk)
 {
@@ -274,14 +298,18 @@ static void scan_segment(
 	size = size < p->p_filesz ? size : p->p_filesz;
 	size = size < s->to_scan ? size : s->to_scan;
 	s->to_scan -= size;
-	for (uint64_t at = 0, next; at + 4 <= size; at = next) {
-		size_t n = size - at < CHUNK ? size - at : CHUNK;
+	chunk[0] = 0;
+	size_t n = size < CHUNK ? size : CHUNK;
+	if (n < 5 || io_pread_full(f->fd, chunk + 1, n, p->p_offset) < 0)
+		return;
+	scan_chunk(s, chunk, n + 1, p->p_vaddr - 1);
+	for (uint64_t at = n - 5; at + 5 < size; at += n - 5) {
+		n = size - at < CHUNK ? size - at : CHUNK;
 		if (io_pread_full(f->fd, chunk, n, p->p_offset + at) < 0)
 			return;
-		size_t before = at ? 2 : 0;
-		for (size_t i = before; i + 4 <= n; i++)
-			scan_at(s, chunk + i, i, p->p_vaddr + at + i);
-		next = n == CHUNK ? at + n - 5 : size;
+		scan_chunk(s, chunk, n, p->p_vaddr + at);
+		if (n < CHUNK)
+			return;
 	}
 }
 
@@ -328,7 +356,7 @@ void fragments_join_jumps(struct parts *ps, const struct elf_file *f)
 	struct search s = {.ps = ps, .to_scan = SCAN_MAX, .to_confirm = CONFIRM_MAX};
 	find_candidates(&s);
 	if (s.list.n && make_map(&s)) {
-		_cleanup_free_ uint8_t *chunk = xmalloc(CHUNK);
+		_cleanup_free_ uint8_t *chunk = xcalloc(CHUNK + SLACK, 1);
 		for (size_t i = 0; i < f->nsegments; i++) {
 			const Elf64_Phdr *p = &f->segments[i];
 			if (p->p_type == PT_LOAD && p->p_flags & PF_X)
