@@ -10,7 +10,7 @@ start daemon 0
 stated=$(daemon_status '"\(.rate) \(.cost) \(.budget)"')
 for ((i = 0; i < rounds; i++)); do
 	"$programs/spinner" -t "$seconds" -x none= -x daemon="${pid[daemon]}" >>"$work/spun"
-	"$programs/work" -t "$seconds" -x none= -x daemon="${pid[daemon]}" >>"$work/worked"
+	"$programs/work" -s 12 -t "$seconds" -x none= -x daemon="${pid[daemon]}" >>"$work/worked"
 done
 stop daemon
 read -r own_rate cost budget <<<"$stated"

@@ -2,7 +2,7 @@
 # How much longer work takes while it is sampled, with an empty event, culprit and perf, at the
 # given rate and at culprit's default rate.
 #
-# First in turns of 30 ms: pieces of fixed work on every CPU, each piece timed (work.c); the control
+# First in turns of 12 ms: pieces of fixed work on every CPU, each piece timed (work.c); the control
 # is another stretch without a sampler. That leaves out what the sampler's processes do, so their
 # CPU time is stated beside. Then as a whole: every job of the mixed load once on each CPU, the
 # samplers started and stopped for each run, every round in another order; a slowdown is a ratio to
@@ -24,7 +24,7 @@ for name in $samplers; do
 	phases+=(-x "$name=${pid[$name]}")
 done
 for ((i = 0; i < rounds; i++)); do
-	"$programs/work" -t "$seconds" "${phases[@]}"
+	"$programs/work" -s 12 -t "$seconds" "${phases[@]}"
 done >"$work/turns"
 stop_all
 

@@ -23,9 +23,11 @@ done >"$work/spun"
 stop_all
 
 life() { # NAME COMMAND...: its CPU time as a share of the machine
-	("${@:2}" sleep "$life" >/dev/null 2>&1
-		times | awk -v name="$1" -v whole=$((life * cpus)) \
-			'NR == 2 { gsub(/[ms]/, " "); print name, ($1 * 60 + $2 + $3 * 60 + $4) / whole }')
+	(
+		"${@:2}" sleep "$life" >/dev/null 2>&1
+		times
+	) | awk -v name="$1" -v whole=$((life * cpus)) \
+		'NR == 2 { gsub(/[ms]/, " "); print name, ($1 * 60 + $2 + $3 * 60 + $4) / whole }'
 }
 for ((i = 0; i < (rounds + 3) / 4; i++)); do
 	rm -f "$work"/life.*
