@@ -60,8 +60,9 @@ _culprit_sampling() { # PREVIOUS WORD
 
 _culprit() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="record daemon top list db doctor help"
-	local report="-i -e -p --input --event --time --epoch --comm --image --proc --pid --json --no-pager --help"
+	local verbs="record daemon top list export db doctor help"
+	local filters="-i -e -p --input --event --time --epoch --comm --image --proc --pid --help"
+	local report="$filters --json --no-pager"
 	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --bpf --no-bpf --help"
 	local options=
 
@@ -97,6 +98,21 @@ _culprit() {
 		_culprit_report "$previous" "$word" && return
 		options="$report --syntax --no-source"
 		[[ $word == -* ]] || _culprit_rows procedure "$word"
+		;;
+	export)
+		case $previous in
+		-f | --format)
+			COMPREPLY=($(compgen -W "counts" -- "$word"))
+			return
+			;;
+		-o | --output)
+			compopt -o filenames
+			COMPREPLY=($(compgen -f -- "$word"))
+			return
+			;;
+		esac
+		_culprit_report "$previous" "$word" && return
+		options="$filters -f -o --format --output"
 		;;
 	db)
 		case $previous in

@@ -90,18 +90,22 @@ enum report_option {
 };
 
 #define REPORT_SHORT "i:e:p:h"
-#define REPORT_LONG                                                                       \
+/* What selects samples. */
+#define REPORT_FILTERS                                                                    \
 	{"input", required_argument, NULL, 'i'}, {"event", required_argument, NULL, 'e'}, \
-		{"json", no_argument, NULL, REPORT_JSON},                                 \
 		{"epoch", required_argument, NULL, REPORT_EPOCH},                         \
 		{"time", required_argument, NULL, REPORT_TIME},                           \
 		{"comm", required_argument, NULL, REPORT_COMM},                           \
 		{"image", required_argument, NULL, REPORT_IMAGE},                         \
 		{"proc", required_argument, NULL, REPORT_PROC},                           \
 		{"pid", required_argument, NULL, 'p'},                                    \
-		{"no-pager", no_argument, NULL, REPORT_NO_PAGER},                         \
 	{                                                                                 \
 		"help", no_argument, NULL, 'h'                                            \
+	}
+#define REPORT_LONG                                                                     \
+	REPORT_FILTERS, {"json", no_argument, NULL, REPORT_JSON},                       \
+	{                                                                               \
+		"no-pager", no_argument, NULL, REPORT_NO_PAGER                          \
 	}
 
 /* Takes one option of getopt_long: 0 taken, 1 not a common one, -EINVAL with e filled. */

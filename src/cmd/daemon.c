@@ -89,6 +89,7 @@ static int parse(struct daemon *d, int argc, char **argv)
 	int option;
 
 	t->verb = "daemon";
+	t->prices = 12; /* it runs for weeks at what they say */
 	t->database = CULPRIT_SYSTEM_DB;
 	t->options = (struct collector_options){
 		.drain_s = 5, .flush_s = 60, .keep_days = 30, .keep_bytes = 1ull << 30};

@@ -48,6 +48,7 @@ static int parse(struct recording *r, int argc, char **argv)
 	int option, status;
 
 	t->verb = "record";
+	t->prices = 4;
 	t->database = CULPRIT_LOCAL_DB;
 	opterr = 0;
 	/* "+": what follows the first word that is no option belongs to the command. */

@@ -130,19 +130,19 @@ int target_option(struct target *t, int option, const char *argument)
 
 /*
  * The rate is the highest whose cost stays inside the budget; several events share it. When the
- * cost cannot be measured (a CPU of our own is needed for that) the rate is a careful one. Who gives
- * a rate need not wait for the measurement; the cost is stated if it is known.
+ * cost cannot be measured (a CPU of our own is needed for that) the rate is a careful one. Who
+ * gives a rate need not wait for the measurement; the cost is stated if it is known.
  */
 static void choose_rate(struct target *t, struct collector_options *o)
 {
-	bool given = t->rate || t->period, bpf = t->how != SAMPLER_RING;
+	bool given = t->rate || t->period;
 	struct calibration c = {0};
 	struct err e = {0};
 
 	if (given && !t->fresh)
-		calibrate_known(&t->events.p[0], bpf, &c);
+		calibrate_known(&t->events.p[0], &c);
 	else
-		calibrate_cost(&t->events.p[0], bpf, t->fresh, &c, &e);
+		calibrate_cost(&t->events.p[0], t->prices, t->fresh, &c, &e);
 	o->cost = c.cost;
 	if (given)
 		return;

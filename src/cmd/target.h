@@ -24,6 +24,7 @@ struct target {
 	bool all, no_inherit, fresh, per_process;
 	const char *cgroup, *database;
 	double rate, budget; /* budget is a share */
+	int prices;          /* times that the price of a sample is taken before it is believed */
 	uint64_t period;
 	enum sampler_how how;
 	struct collector_options options; /* filled by target_finish */

@@ -8,7 +8,7 @@
 #define CULPRIT_LOCAL_DB  "culprit.db"
 #define CULPRIT_SYSTEM_DB "/var/lib/culprit/culprit.db"
 
-#define REPORT_USAGE                                                                              \
+#define FILTER_USAGE                                                                              \
 	"  -i, --input FILE    the database (default: culprit.db here, else the daemon's)\n"      \
 	"  -e, --event NAMES   only these events, comma-separated, in this order\n"               \
 	"      --time FROM,TO  only samples of this time (\"-10m,\", \"13:00,13:05\", seconds)\n" \
@@ -16,8 +16,11 @@
 	"      --comm GLOB     only processes of this name\n"                                     \
 	"      --image GLOB    only images with this path, base name or build-id\n"               \
 	"      --proc GLOB     only procedures of this name\n"                                    \
-	"  -p, --pid PID       only this process\n"                                               \
-	"      --json          for scripts; keys in the man page\n"                               \
+	"  -p, --pid PID       only this process\n"
+
+#define REPORT_USAGE                                                                       \
+	FILTER_USAGE                                                                       \
+	"      --json          for scripts; keys in the man page\n"                        \
 	"      --no-pager      do not page on a terminal\n"
 
 #define CMD_VERBS(X)                                                                               \
@@ -68,6 +71,11 @@
 		"  PROCEDURE           a name, a glob, IMAGE!0xSTART, or 0xADDRESS with --image\n" \
 		"      --syntax att|intel  of the assembly (default att)\n"                        \
 		"      --no-source     assembly alone\n" REPORT_USAGE)                             \
+	X(export, "counts of branches for other programs",                                         \
+		"usage: culprit export -f counts [options]\n"                                      \
+		"  -f, --format FORMAT counts: how often branches went where, as text\n"           \
+		"  -o, --output FILE   write to this file (default: standard output)\n"            \
+		FILTER_USAGE)                                                                      \
 	X(db, "look after databases: ls, check, merge, expire",                                    \
 		"usage: culprit db ls [--json] [FILE]\n"                                           \
 		"       culprit db check [FILE...]\n"                                              \

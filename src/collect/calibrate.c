@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -20,8 +21,7 @@
 #include <x86intrin.h>
 
 #define RATE     500 /* rare enough that the kernel's part of an interrupt is cold, as in life */
-#define PRICES   4   /* so many times the price is taken, */
-#define PRICE_NS 350000000 /* each time for so long, */
+#define PRICE_NS 350000000 /* a price is taken for so long, */
 #define ENOUGH   20        /* from so many samples at least */
 
 /* What takes so long is another process or the hypervisor, not an interrupt. */
@@ -43,7 +43,6 @@ struct bench {
 	pid_t tid;
 	double ticks_a_ns;
 	uint64_t samples;
-	int rounds;
 	VEC(double) gaps; /* ticks that samples took from the spin */
 	VEC(double)
 	calm, after; /* ticks of tours with nothing before them, and right after samples */
@@ -161,31 +160,20 @@ static double measure_price(struct bench *b)
 	do
 		measure_once(b);
 	while (io_clock_ns(CLOCK_MONOTONIC) - start < PRICE_NS);
-	b->rounds += (int)b->gaps.n;
 	return price(b);
 }
 
-/*
- * The price of an interrupt in a virtual machine doubles and halves within seconds. The budget
- * shall hold most of the time, so it is not the middle one of several that counts.
- */
-static int measure_prices(struct bench *b, struct calibration *out, struct err *e)
+static void measure_prices(struct bench *b, int n, struct prices *out)
 {
-	double prices[PRICES];
-
 	b->ticks_a_ns = ticks_a_ns();
 	sampler_enable(b->sampler, NULL);
-	for (int i = 0; i < PRICES; i++)
-		prices[i] = measure_price(b);
+	for (int i = 0; i < n; i++) {
+		double p = measure_price(b);
+
+		if (p > 0 && out->n < CALIBRATE_PRICES)
+			out->p[out->n++] = p;
+	}
 	sampler_disable(b->sampler);
-	qsort(prices, PRICES, sizeof *prices, ascending);
-	if (prices[PRICES - 2] <= 0)
-		return err_set(
-			e, -EAGAIN, "the machine is too busy to measure what a sample costs");
-	*out = (struct calibration){.cost = prices[PRICES - 2],
-		.spread = (prices[PRICES - 1] - prices[0]) / 2,
-		.rounds = b->rounds};
-	return 0;
 }
 
 /*
@@ -202,7 +190,8 @@ static struct event event_for_work(const struct event *ev)
 		e.attr.config = PERF_COUNT_SW_CPU_CLOCK;
 		e.is_clock = true;
 	}
-	e.attr.exclude_user = 0; /* the work is not in the kernel */
+	e.attr.exclude_user = 0; /* the work is not in the kernel, which not everybody may sample */
+	e.attr.exclude_kernel = e.attr.exclude_hv = 1;
 	return e;
 }
 
@@ -270,7 +259,7 @@ static void companion_stop(struct companion *c)
 
 /* With the ring, which tells at once that a sample was taken; counting it in BPF costs the same. */
 static int measure_with(
-	const struct event *ev, const struct companion *c, struct calibration *out, struct err *e)
+	const struct event *ev, const struct companion *c, int n, struct prices *out, struct err *e)
 {
 	struct event working = event_for_work(ev);
 	struct bench *b = xcalloc(1, sizeof *b);
@@ -286,7 +275,7 @@ static int measure_with(
 	b->tid = tids[0];
 	r = sampler_create(&o, &b->sampler, e);
 	if (r == 0)
-		r = measure_prices(b, out, e);
+		measure_prices(b, n, out);
 	sampler_destroy(b->sampler);
 	tour_destroy(b->tour);
 	vec_deinit(&b->gaps);
@@ -296,7 +285,7 @@ static int measure_with(
 	return r;
 }
 
-static int measure(const struct event *ev, struct calibration *out, struct err *e)
+static int measure(const struct event *ev, int n, struct prices *out, struct err *e)
 {
 	struct companion companion = {0};
 	cpu_set_t before, one;
@@ -309,7 +298,7 @@ static int measure(const struct event *ev, struct calibration *out, struct err *
 	if (sched_setaffinity(0, sizeof one, &one) < 0)
 		return err_errno(e, -errno, "cannot pin the calibration to CPU %d", cpu);
 	companion_start(&companion, &before, cpu);
-	r = measure_with(ev, &companion, out, e);
+	r = measure_with(ev, &companion, n, out, e);
 	companion_stop(&companion);
 	sched_setaffinity(0, sizeof before, &before);
 	return r;
@@ -328,35 +317,61 @@ static char *cache_dir(void)
 	return home && *home == '/' ? xasprintf("%s/.cache/culprit", home) : NULL;
 }
 
-static char *cache_key(const struct event *ev, bool bpf)
+static char *cache_key(const struct event *ev)
 {
 	char boot[64] = "-";
 	struct utsname u;
 
 	uname(&u);
 	io_read_line(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-	return xasprintf("%s %s %s %s", boot, u.release, ev->name, bpf ? "bpf" : "ring");
+	return xasprintf("%s %s %s", boot, u.release, ev->name);
 }
 
-bool calibrate_known(const struct event *ev, bool bpf, struct calibration *out)
+static void evaluate(const struct prices *prices, struct calibration *out)
 {
-	_cleanup_free_ char *dir = cache_dir(), *key = cache_key(ev, bpf);
+	double mean = 0, squares = 0, n = prices->n;
 
-	return dir && calibrate_cache_get(dir, key, out);
+	for (int i = 0; i < prices->n; i++)
+		mean += prices->p[i] / n;
+	for (int i = 0; i < prices->n; i++)
+		squares += (prices->p[i] - mean) * (prices->p[i] - mean);
+	out->spread = n > 1 ? sqrt(squares / (n - 1) / n) : 0;
+	out->cost = mean + out->spread;
+	out->prices = prices->n;
+}
+
+bool calibrate_known(const struct event *ev, struct calibration *out)
+{
+	_cleanup_free_ char *dir = cache_dir(), *key = cache_key(ev);
+	struct prices prices = {0};
+
+	if (dir)
+		calibrate_cache_get(dir, key, &prices);
+	if (prices.n)
+		evaluate(&prices, out);
+	return prices.n > 0;
 }
 
 int calibrate_cost(
-	const struct event *ev, bool bpf, bool fresh, struct calibration *out, struct err *e)
+	const struct event *ev, int enough, bool fresh, struct calibration *out, struct err *e)
 {
-	_cleanup_free_ char *dir = cache_dir(), *key = cache_key(ev, bpf);
-	int r;
+	_cleanup_free_ char *dir = cache_dir(), *key = cache_key(ev);
+	struct prices prices = {0};
+	int r = 0;
 
-	if (!fresh && calibrate_known(ev, bpf, out))
-		return 0;
-	r = measure(ev, out, e);
-	if (r == 0 && dir)
-		calibrate_cache_put(dir, key, out);
-	return r;
+	if (dir && !fresh)
+		calibrate_cache_get(dir, key, &prices);
+	if (prices.n < CALIBRATE_PRICES) {
+		r = measure(ev, prices.n < enough ? enough - prices.n : 1, &prices, e);
+		if (dir && prices.n)
+			calibrate_cache_put(dir, key, &prices);
+	}
+	if (!prices.n)
+		return r < 0 ? r
+			     : err_set(e, -EAGAIN,
+				       "the machine is too busy to measure what a sample costs");
+	evaluate(&prices, out);
+	return 0;
 }
 
 double calibrate_rate(const struct calibration *c, double budget)

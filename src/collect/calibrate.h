@@ -13,20 +13,22 @@ struct event;
 
 struct calibration {
 	double cost;   /* seconds a sample */
-	double spread; /* half of what the price changed while it was measured */
-	int rounds;    /* samples that it was measured on */
+	double spread; /* its standard error */
+	int prices;    /* times that it was measured */
 };
 
 /*
- * Measures (about 1.5 s), or reads what was measured since boot on this kernel with this event
- * from the cache ($XDG_CACHE_HOME/culprit or ~/.cache/culprit, /var/lib/culprit for root);
- * `fresh` forces measuring.
+ * In a virtual machine the price of an interrupt doubles and halves within seconds, so one look is
+ * not enough: measures (0.35 s each) until the price was taken `enough` times since boot on this
+ * kernel with this event, and once more while there is something to gain. What was measured is kept
+ * ($XDG_CACHE_HOME/culprit or ~/.cache/culprit, /var/lib/culprit for root); `fresh` forgets it.
+ * The cost is the mean and its standard error: the budget shall hold.
  */
 int calibrate_cost(
-	const struct event *ev, bool bpf, bool fresh, struct calibration *out, struct err *e);
+	const struct event *ev, int enough, bool fresh, struct calibration *out, struct err *e);
 
 /* Only what was measured before. */
-bool calibrate_known(const struct event *ev, bool bpf, struct calibration *out);
+bool calibrate_known(const struct event *ev, struct calibration *out);
 
 /*
  * The highest rate whose cost stays within budget (a share of each CPU), within sane bounds. A

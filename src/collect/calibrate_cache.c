@@ -3,10 +3,10 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "collect/calibrate.h"
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -37,33 +37,44 @@ static bool has_key(const char *line, const char *key)
 	return !strncmp(line, key, n) && line[n] == ' ';
 }
 
-static bool plausible(const struct calibration *c)
+static bool plausible(double price)
 {
-	return c->cost > 1e-8 && c->cost < 1e-2 && c->spread >= 0 && c->spread < 1 && c->rounds > 0;
+	return price > 1e-8 && price < 1e-2;
 }
 
-bool calibrate_cache_get(const char *dir, const char *key, struct calibration *out)
+static bool read_prices(const char *text, struct prices *out)
+{
+	const char *end = text + strcspn(text, "\n");
+
+	for (out->n = 0; out->n < CALIBRATE_PRICES; out->n++) {
+		char *after;
+		double price = strtod(text, &after);
+
+		if (after == text || after > end)
+			break;
+		if (!plausible(price))
+			return false;
+		out->p[out->n] = price;
+		text = after;
+	}
+	return text == end;
+}
+
+void calibrate_cache_get(const char *dir, const char *key, struct prices *out)
 {
 	_cleanup_free_ char *path = xasprintf("%s/calibration", dir);
 	struct buf text = {0};
 	bool found = false;
 
 	io_read_file(AT_FDCWD, path, FILE_MAX, &text);
-	for (const char *line = buf_cstr(&text); *line && !found; line = next_line(line)) {
-		struct calibration c;
-
-		found = has_key(line, key) &&
-			sscanf(line + strlen(key), "%lf %lf %d", &c.cost, &c.spread, &c.rounds) ==
-				3 &&
-			plausible(&c);
-		if (found)
-			*out = c;
-	}
+	for (const char *line = buf_cstr(&text); *line && !found; line = next_line(line))
+		found = has_key(line, key) && read_prices(line + strlen(key), out);
+	if (!found)
+		out->n = 0;
 	buf_deinit(&text);
-	return found;
 }
 
-void calibrate_cache_put(const char *dir, const char *key, const struct calibration *c)
+void calibrate_cache_put(const char *dir, const char *key, const struct prices *prices)
 {
 	_cleanup_free_ char *path = xasprintf("%s/calibration", dir);
 	struct buf text = {0}, fresh = {0};
@@ -74,7 +85,10 @@ void calibrate_cache_put(const char *dir, const char *key, const struct calibrat
 		if (!strncmp(line, key, boot) && !has_key(line, key))
 			buf_printf(&fresh, "%.*s\n", (int)strcspn(line, "\n"), line);
 	}
-	buf_printf(&fresh, "%s %.9g %.9g %d\n", key, c->cost, c->spread, c->rounds);
+	buf_printf(&fresh, "%s", key);
+	for (int i = 0; i < prices->n; i++)
+		buf_printf(&fresh, " %.6g", prices->p[i]);
+	buf_printf(&fresh, "\n");
 	make_dirs(dir);
 	io_write_file(path, buf_cstr(&fresh));
 	buf_deinit(&text);

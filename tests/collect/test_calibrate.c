@@ -44,48 +44,56 @@ static char *below(const char *name)
 	return path;
 }
 
+static int cached(const char *in, const char *key, struct prices *out)
+{
+	calibrate_cache_get(in, key, out);
+	return out->n;
+}
+
 static void test_cache(void **state)
 {
 	(void)state;
-	struct calibration c = {.cost = 5e-6, .spread = 1e-7, .rounds = 40}, got = {0};
+	struct prices p = {.p = {5e-6, 6e-6}, .n = 2}, got = {0};
 	char *deep = below("a/b/c");
 
-	assert_false(calibrate_cache_get(deep, "boot 6.1 cpu-clock bpf", &got));
-	calibrate_cache_put(deep, "boot 6.1 cpu-clock bpf", &c);
-	c.cost = 7e-6;
-	calibrate_cache_put(deep, "boot 6.1 cpu-clock ring", &c);
-	assert_true(calibrate_cache_get(deep, "boot 6.1 cpu-clock bpf", &got));
-	assert_float_equal(got.cost, 5e-6, 1e-12);
-	assert_float_equal(got.spread, 1e-7, 1e-12);
-	assert_int_equal(got.rounds, 40);
-	assert_true(calibrate_cache_get(deep, "boot 6.1 cpu-clock ring", &got));
-	assert_float_equal(got.cost, 7e-6, 1e-12);
-	assert_false(calibrate_cache_get(deep, "boot 6.1 cpu-clock", &got));
+	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), 0);
+	calibrate_cache_put(deep, "boot 6.1 cpu-clock", &p);
+	p = (struct prices){.p = {7e-6}, .n = 1};
+	calibrate_cache_put(deep, "boot 6.1 cycles", &p);
+	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), 2);
+	assert_float_equal(got.p[0], 5e-6, 1e-12);
+	assert_float_equal(got.p[1], 6e-6, 1e-12);
+	assert_int_equal(cached(deep, "boot 6.1 cycles", &got), 1);
+	assert_float_equal(got.p[0], 7e-6, 1e-12);
+	assert_int_equal(cached(deep, "boot 6.1", &got), 0);
 
-	/* A later value replaces the earlier, a later boot all of them. */
-	c.cost = 9e-6;
-	calibrate_cache_put(deep, "boot 6.1 cpu-clock bpf", &c);
-	assert_true(calibrate_cache_get(deep, "boot 6.1 cpu-clock bpf", &got));
-	assert_float_equal(got.cost, 9e-6, 1e-12);
-	calibrate_cache_put(deep, "other 6.1 cpu-clock bpf", &c);
-	assert_false(calibrate_cache_get(deep, "boot 6.1 cpu-clock bpf", &got));
-	assert_true(calibrate_cache_get(deep, "other 6.1 cpu-clock bpf", &got));
+	/* Later prices replace the earlier, a later boot all of them. */
+	p = (struct prices){.n = CALIBRATE_PRICES};
+	for (int i = 0; i < p.n; i++)
+		p.p[i] = (i + 1) * 1e-6;
+	calibrate_cache_put(deep, "boot 6.1 cpu-clock", &p);
+	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), CALIBRATE_PRICES);
+	assert_float_equal(got.p[15], 16e-6, 1e-12);
+	calibrate_cache_put(deep, "other 6.1 cpu-clock", &p);
+	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), 0);
+	assert_int_equal(cached(deep, "other 6.1 cpu-clock", &got), CALIBRATE_PRICES);
 }
 
 static void test_damaged_cache(void **state)
 {
 	(void)state;
-	static const char *const bad[] = {"k e 5e-6\n", "k e x y z\n", "k e -1 0 5\n",
-		"k e 3 0 5\n", "k e 5e-6 nan 5\n", "k e inf 0 5\n", "k e 5e-6 0 0\n", "\n\nk e",
-		"k e5e-6 0 5\n"};
-	struct calibration got = {.rounds = -1};
+	static const char *const bad[] = {"k e 5e-6 x\n", "k e x y z\n", "k e -1\n", "k e 3\n",
+		"k e 5e-6 nan\n", "k e inf\n", "k e 5e-6 0\n", "\n\nk e", "k e5e-6\n",
+		"k e 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 "
+		"1e-6 1e-6\n",
+		"k e\n5e-6\n"};
+	struct prices got = {.n = -1};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		assert_int_equal(io_write_file(below("calibration"), bad[i]), 0);
-		assert_false(calibrate_cache_get(dir, "k e", &got));
-		assert_int_equal(got.rounds, -1);
+		assert_int_equal(cached(dir, "k e", &got), 0);
 	}
-	assert_false(calibrate_cache_get("/nonexistent", "k e", &got));
+	assert_int_equal(cached("/nonexistent", "k e", &got), 0);
 	calibrate_cache_put("/proc/nonexistent", "k e", &got); /* silently nothing */
 }
 
@@ -116,17 +124,19 @@ static int measure(void)
 	setenv("XDG_CACHE_HOME", dir, 1);
 	if (event_parse("cpu-clock:u", &ev, &e) < 0)
 		return 2;
-	r = calibrate_cost(&ev, false, false, &a, &e);
+	r = calibrate_cost(&ev, 2, false, &a, &e);
 	if (r == -EACCES || r == -EAGAIN) {
 		print_message("skipped: %s\n", e.text);
 		return 77;
 	}
-	if (r < 0 || !(a.cost > 0) || a.cost > 1e-2 || a.spread < 0 || a.rounds < 10)
+	if (r < 0 || !(a.cost > 0) || a.cost > 1e-2 || a.spread < 0 || a.prices < 1)
 		return 3;
-	/* The second time it is the cache that answers, with the same. */
-	if (calibrate_cost(&ev, false, false, &b, &e) < 0 || b.rounds != a.rounds ||
-		b.cost < a.cost * 0.999 || b.cost > a.cost * 1.001)
+	/* What was measured is known now, and the next time adds to it. */
+	if (!calibrate_known(&ev, &b) || b.prices != a.prices || b.cost < a.cost * 0.999 ||
+		b.cost > a.cost * 1.001)
 		return 4;
+	if (calibrate_cost(&ev, 1, false, &b, &e) < 0 || b.prices < a.prices)
+		return 6;
 	return access(below("culprit/calibration"), R_OK) < 0 ? 5 : 0;
 }
 
