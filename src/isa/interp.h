@@ -74,13 +74,14 @@ struct interp_word {
 };
 
 struct interp_line {
-	u64 tag; /* address | epoch's low bits: lines are 32 bytes */
+	u64 address;
 	u64 code[4];
+	u32 epoch, pad;
 };
 
 struct interp_page {
-	u64 tag; /* address | epoch's low bits */
-	u64 place;
+	u64 address, place;
+	u32 epoch, pad;
 };
 
 /*
@@ -112,10 +113,14 @@ struct interp_effect {
 struct interp_insn {
 	u64 entry; /* of the table */
 	u64 immediate;
-	u64 address; /* effective address of a memory operand, or its unknown */
+	u64 address; /* effective address of a memory operand */
+	u64 next;    /* address of the next instruction */
 	u32 prefix;  /* INTERP_P_* */
-	u8 length, opcode, size, address_unknown;
-	u8 mod, reg, rm, vvvv; /* with REX or VEX bits; mod 3: rm is a register */
+	u32 length, opcode, size;
+	u32 memory;          /* modrm names memory, at address */
+	u32 address_unknown; /* some register in it is */
+	u32 reg, rm, vvvv, modrm;
+	u32 base; /* register of the address, or 16 */
 };
 
 struct interp {
@@ -135,7 +140,11 @@ struct interp {
 	u32 kernel;    /* interprets kernel code */
 	u32 stored;    /* words in the overlay */
 	u32 failed;    /* loads that could not be read; their values are unknown */
-	u64 overlay_filter;
+	u64 filter;    /* of the overlay: words that are certainly not in it have a 0 */
+	u64 code[2];   /* bytes from ip on */
+	u32 available; /* so many of them */
+	u32 loaded_unknown;
+	u64 loaded; /* what the last load found */
 	struct interp_insn insn;
 	u64 xmm[16][2];
 	struct interp_line line[INTERP_LINES];
@@ -159,7 +168,7 @@ void interp_begin(struct interp *m, int (*read)(void *arg, u64 address, u64 *wor
 void interp_set_flags(struct interp *m, u64 rflags);
 u64 interp_flags(const struct interp *m); /* unknown ones are 0 */
 
-/* One instruction; m->effect tells what it did. State is unchanged unless it goes on. */
+/* One instruction; m->effect tells what it did. Registers are unchanged unless it goes on. */
 enum interp_stop interp_step(struct interp *m);
 
 /* The length of the instruction at code, or 0 if it is none; n bytes are there. */

@@ -1,0 +1,83 @@
+#include "isa/interp.h"
+
+#include <string.h>
+
+#define INTERP_EFFECTS
+
+static int interp_memory(struct interp *m, u64 address, u64 *word)
+{
+	return m->read(m->arg, address, word);
+}
+
+#include "isa/interp_run.h"
+
+void interp_begin(struct interp *m, int (*read)(void *arg, u64 address, u64 *word), void *arg)
+{
+	u32 epoch = m->epoch + 1;
+
+	if (!epoch) { /* after four thousand million runs */
+		memset(m->line, 0, sizeof m->line);
+		memset(m->word, 0, sizeof m->word);
+		epoch = 1;
+	}
+	m->epoch = epoch;
+	m->unknown = m->unknown_low = m->unknown_flags = m->known_xmm = 0;
+	m->kernel = m->stored = m->failed = 0;
+	m->filter = 0;
+	m->read = read;
+	m->arg = arg;
+}
+
+void interp_set_flags(struct interp *m, u64 rflags)
+{
+	interp_unpack_flags(m, rflags, INTERP_FLAGS | INTERP_DF);
+}
+
+u64 interp_flags(const struct interp *m)
+{
+	return interp_pack_flags(m) & ~(u64)m->unknown_flags;
+}
+
+enum interp_stop interp_step(struct interp *m)
+{
+	int stop;
+
+	m->effect = (struct interp_effect){.ip = m->ip, .destination = 0xff};
+	stop = interp_one(m);
+	m->effect.next = m->ip;
+	m->effect.length = (u8)m->insn.length;
+	m->effect.op = (u8)INTERP_E_OP(m->insn.entry);
+	return (enum interp_stop)stop;
+}
+
+unsigned interp_length(const u8 *code, unsigned n)
+{
+	static _Thread_local struct interp m;
+	int stop;
+
+	m.available = n < 16 ? n : 16;
+	m.code[0] = m.code[1] = 0;
+	memcpy(m.code, code, m.available);
+	m.insn.length = 0;
+	stop = interp_decode(&m);
+	return stop == INTERP_GOES_ON ? m.insn.length : 0;
+}
+
+const char *interp_stop_name(enum interp_stop s)
+{
+	static const char *const names[INTERP_STOPS] = {
+		[INTERP_GOES_ON] = "goes on",
+		[INTERP_FETCH] = "code that cannot be read",
+		[INTERP_INSTRUCTION] = "unknown instruction",
+		[INTERP_SYSTEM] = "system call or trap",
+		[INTERP_CONTROL] = "unknown branch",
+		[INTERP_STORE] = "store to an unknown address",
+		[INTERP_FAULT] = "fault",
+		[INTERP_ROOM] = "too many stores",
+		[INTERP_LENGTH] = "long string operation",
+		[INTERP_DONE] = "done",
+		[INTERP_TIME] = "out of time",
+	};
+
+	return s < INTERP_STOPS ? names[s] : "?";
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR Apache-2.0 */
+/*
+ * One instruction of the interpreter. The includer has defined interp_memory (interp.h), and
+ * INTERP_EFFECTS if it wants to know what the instruction did.
+ */
+#ifndef CULPRIT_ISA_INTERP_RUN_H
+#define CULPRIT_ISA_INTERP_RUN_H
+
+#include "isa/interp_alu.h"
+#include "isa/interp_decode.h"
+#include "isa/interp_flow.h"
+#include "isa/interp_pair.h"
+#include "isa/interp_shift.h"
+#include "isa/interp_state.h"
+#include "isa/interp_vector.h"
+
+/* Does what m->insn says. */
+INTERP_INLINE int interp_execute(struct interp *m)
+{
+	u32 op = INTERP_E_OP(m->insn.entry);
+
+	if (op < INTERP_OP_ROL)
+		return interp_alu(m);
+	if (op >= INTERP_OP_JMP && op <= INTERP_OP_JRCXZ)
+		return interp_control(m);
+	if (op < INTERP_OP_XCHG)
+		return interp_shift(m);
+	if (op < INTERP_OP_PUSH)
+		return interp_pair(m);
+	if (op < INTERP_OP_JMP)
+		return interp_stack(m);
+	if (op < INTERP_OP_NOP)
+		return interp_string(m);
+	if (op < INTERP_OP_XMOV)
+		return interp_simple(m);
+	if (op < INTERP_OP_RESULT)
+		return interp_vector(m);
+	if (op == INTERP_OP_RESULT)
+		return interp_result(m);
+	return interp_system(m);
+}
+
+/* Transfers whose target the code alone does not tell. */
+INTERP_INLINE u32 interp_chooses(u32 op)
+{
+	return op >= INTERP_OP_JCC && op <= INTERP_OP_JRCXZ && op != INTERP_OP_CALL;
+}
+
+INTERP_INLINE int interp_one(struct interp *m)
+{
+	int stop;
+
+	if (interp_fetch(m) < 0)
+		return INTERP_FETCH;
+	stop = interp_decode(m);
+	return stop ? stop : interp_execute(m);
+}
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR Apache-2.0 */
+/* Registers, flags and memory of the interpreter. Included by interp_run.h only. */
+#ifndef CULPRIT_ISA_INTERP_STATE_H
+#define CULPRIT_ISA_INTERP_STATE_H
+
+#include "isa/interp.h"
+#include "isa/interp_ops.h"
+
+/*
+ * The verifier of BPF checks a global function once and for all, and a static one at each of its calls.
+ * It wants every pointer checked and every index masked.
+ */
+#ifdef __bpf__
+#define INTERP_FN __attribute__((noinline))
+#else
+#define INTERP_FN static
+#endif
+#define INTERP_INLINE static inline __attribute__((always_inline))
+
+INTERP_INLINE u64 interp_mask(u32 size)
+{
+	return ~0ull >> ((64 - size * 8) & 63);
+}
+
+INTERP_INLINE u64 interp_extend(u64 value, u32 size)
+{
+	u32 shift = (64 - size * 8) & 63;
+
+	return (u64)((s64)(value << shift) >> shift);
+}
+
+/* ---- registers ---- */
+
+/* Whether a byte register without REX is ah, ch, dh or bh. */
+INTERP_INLINE u32 interp_is_high(u32 reg, u32 size, u32 prefix)
+{
+	return size == 1 && !(prefix & INTERP_P_REX) && (reg & 12) == 4;
+}
+
+INTERP_INLINE u64 interp_get(const struct interp *m, u32 reg, u32 size, u32 prefix)
+{
+	if (interp_is_high(reg, size, prefix))
+		return m->r[reg & 3] >> 8 & 0xff;
+	return m->r[reg & 15] & interp_mask(size);
+}
+
+INTERP_INLINE u32 interp_get_unknown(const struct interp *m, u32 reg, u32 size, u32 prefix)
+{
+	if (interp_is_high(reg, size, prefix))
+		return m->unknown >> (reg & 3) & 1;
+	if (size == 1)
+		return m->unknown_low >> (reg & 15) & 1;
+	return (m->unknown | m->unknown_low) >> (reg & 15) & 1;
+}
+
+/* As the processor does: four bytes clear the upper half, one or two leave the rest alone. */
+INTERP_INLINE void interp_set(
+	struct interp *m, u32 reg, u32 size, u32 prefix, u64 value, u32 unknown)
+{
+	u32 bit = 1u << (reg & 15);
+
+	if (interp_is_high(reg, size, prefix)) {
+		reg &= 3;
+		m->r[reg] = (m->r[reg] & ~0xff00ull) | (value & 0xff) << 8;
+		if (unknown)
+			m->unknown |= 1u << reg;
+		return;
+	}
+	if (size >= 4)
+		m->r[reg & 15] = size == 4 ? (u32)value : value;
+	else
+		m->r[reg & 15] = (m->r[reg & 15] & ~interp_mask(size)) | (value & interp_mask(size));
+	m->unknown_low = unknown ? m->unknown_low | bit : m->unknown_low & ~bit;
+	if (unknown && size > 1)
+		m->unknown |= bit;
+	else if (size >= 4)
+		m->unknown &= ~bit;
+}
+
+INTERP_INLINE void interp_lose(struct interp *m, u32 reg)
+{
+	m->unknown |= 1u << (reg & 15);
+	m->unknown_low |= 1u << (reg & 15);
+}
+
+/* ---- flags ---- */
+
+/* SF, ZF and PF from a result that is shifted so that its sign is bit 63. */
+INTERP_INLINE void interp_set_result(struct interp *m, u64 shifted, u64 value)
+{
+	m->zero = shifted;
+	m->sign = shifted;
+	m->parity = value;
+}
+
+/* After an instruction: which flags are known now. */
+INTERP_INLINE void interp_settle_flags(struct interp *m, u64 entry, u32 unknown)
+{
+	u32 set = INTERP_E_SET(entry), undefined = INTERP_E_UNDEFINED(entry);
+
+	if (unknown)
+		m->unknown_flags |= set | undefined;
+	else
+		m->unknown_flags = (m->unknown_flags & ~set) | undefined;
+}
+
+INTERP_INLINE u32 interp_parity(const struct interp *m)
+{
+	u32 x = (u32)m->parity & 0xff;
+
+	x ^= x >> 4;
+	return ~(0x6996u >> (x & 15)) & 1;
+}
+
+/* The condition of jcc, setcc and cmovcc: 0 or 1, or 2 when a flag that it needs is unknown. */
+INTERP_INLINE u32 interp_condition(const struct interp *m, u32 code)
+{
+	u32 unknown = m->unknown_flags, sign = (u32)(m->sign >> 63), value, need;
+
+	switch (code >> 1 & 7) {
+	case 0:
+		value = (u32)m->overflow;
+		need = INTERP_OF;
+		break;
+	case 1:
+		value = (u32)m->carry;
+		need = INTERP_CF;
+		break;
+	case 2:
+		value = m->zero == 0;
+		need = INTERP_ZF;
+		break;
+	case 3:
+		value = m->carry || m->zero == 0;
+		need = INTERP_CF | INTERP_ZF;
+		break;
+	case 4:
+		value = sign;
+		need = INTERP_SF;
+		break;
+	case 5:
+		value = interp_parity(m);
+		need = INTERP_PF;
+		break;
+	case 6:
+		value = sign != (u32)m->overflow;
+		need = INTERP_SF | INTERP_OF;
+		break;
+	default:
+		value = m->zero == 0 || sign != (u32)m->overflow;
+		need = INTERP_ZF | INTERP_SF | INTERP_OF;
+		break;
+	}
+	return unknown & need ? 2 : (value ^ code) & 1;
+}
+
+INTERP_INLINE u64 interp_pack_flags(const struct interp *m)
+{
+	return (m->carry & 1) | (u64)interp_parity(m) << 2 | (m->adjust & 1) << 4 |
+	       (u64)(m->zero == 0) << 6 | (m->sign >> 63) << 7 | (m->direction & 1) << 10 |
+	       (m->overflow & 1) << 11;
+}
+
+INTERP_INLINE void interp_unpack_flags(struct interp *m, u64 flags, u32 which)
+{
+	if (which & INTERP_CF)
+		m->carry = flags & 1;
+	if (which & INTERP_PF)
+		m->parity = !(flags >> 2 & 1);
+	if (which & INTERP_AF)
+		m->adjust = flags >> 4 & 1;
+	if (which & INTERP_ZF)
+		m->zero = !(flags >> 6 & 1);
+	if (which & INTERP_SF)
+		m->sign = flags >> 7 << 63;
+	if (which & INTERP_DF)
+		m->direction = flags >> 10 & 1;
+	if (which & INTERP_OF)
+		m->overflow = flags >> 11 & 1;
+}
+
+/* ---- memory ---- */
+
+#define INTERP_PROBES 8
+
+INTERP_INLINE u32 interp_hash(u64 address)
+{
+	return (u32)((address >> 3) * 0x9e3779b97f4a7c15ull >> 40);
+}
+
+/*
+ * The eight bytes at an aligned address as the program would see them: what was stored over what is
+ * there. Returns a mask of the bytes that are unknown.
+ */
+INTERP_INLINE u32 interp_word_at(struct interp *m, u64 address, u64 *out)
+{
+	u32 hash = interp_hash(address), stored = 0, unknown = 0;
+	u64 data = 0, word = 0, mask = 0;
+
+	if (m->filter >> (hash & 63) & 1) {
+		for (u32 i = 0; i < INTERP_PROBES; i++) {
+			const struct interp_word *w = &m->word[(hash + i) % INTERP_WORDS];
+
+			if (w->epoch != m->epoch)
+				break;
+			if (w->address != address)
+				continue;
+			stored = w->stored;
+			unknown = w->unknown;
+			data = w->data;
+			break;
+		}
+	}
+	if (stored != 0xff) {
+		if (interp_memory(m, address, &word) < 0) {
+			m->failed++;
+			unknown |= ~stored & 0xff;
+		}
+		/* A byte of mask for each bit of stored. */
+		mask = (stored & 0x7f) * 0x0002040810204081ull & 0x0101010101010101ull;
+		mask |= (u64)(stored >> 7) << 56;
+		mask *= 0xff;
+		data = (word & ~mask) | (data & mask);
+	}
+	*out = data;
+	return unknown;
+}
+
+/* Up to eight bytes anywhere, into m->loaded. */
+INTERP_FN int interp_load(struct interp *m, u64 address, u32 size)
+{
+	u32 offset = address & 7, unknown;
+	u64 first = 0, second = 0;
+
+	if (!m)
+		return -1;
+	unknown = interp_word_at(m, address - offset, &first) >> offset;
+	first >>= offset * 8;
+	if (offset + size > 8) {
+		unknown |= interp_word_at(m, address - offset + 8, &second) << (8 - offset);
+		first |= second << ((64 - offset * 8) & 63);
+	}
+	m->loaded = first & interp_mask(size);
+	m->loaded_unknown = (unknown & ((1u << (size & 15)) - 1)) != 0;
+	return 0;
+}
+
+INTERP_INLINE int interp_store_word(
+	struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
+{
+	u32 hash = interp_hash(address);
+	u64 mask;
+
+	mask = (bytes & 0x7f) * 0x0002040810204081ull & 0x0101010101010101ull;
+	mask |= (u64)(bytes >> 7 & 1) << 56;
+	mask *= 0xff;
+	for (u32 i = 0; i < INTERP_PROBES; i++) {
+		struct interp_word *w = &m->word[(hash + i) % INTERP_WORDS];
+
+		if (w->epoch != m->epoch) {
+			w->address = address;
+			w->epoch = m->epoch;
+			w->data = 0;
+			w->stored = w->unknown = 0;
+			m->stored++;
+		} else if (w->address != address) {
+			continue;
+		}
+		w->data = (w->data & ~mask) | (data & mask);
+		w->stored |= (u8)bytes;
+		w->unknown = (u8)((w->unknown & ~bytes) | (unknown ? bytes : 0));
+		m->filter |= 1ull << (hash & 63);
+		return 0;
+	}
+	return -1;
+}
+
+/* Up to eight bytes anywhere; negative when the overlay is full. */
+INTERP_FN int interp_store(struct interp *m, u64 address, u32 size, u64 data, u32 unknown)
+{
+	u32 offset = address & 7, bytes;
+
+	if (!m)
+		return -1;
+	bytes = ((1u << (size & 15)) - 1) << offset;
+	if (interp_store_word(m, address - offset, bytes & 0xff, data << offset * 8, unknown) < 0)
+		return -1;
+	if (offset + size <= 8)
+		return 0;
+	return interp_store_word(
+		m, address - offset + 8, bytes >> 8 & 0xff, data >> ((64 - offset * 8) & 63), unknown);
+}
+
+/* Real machines fault on addresses in the hole between the halves. */
+INTERP_INLINE u32 interp_canonical(u64 address)
+{
+	return (u64)((s64)(address << 7) >> 7) == address;
+}
+
+#endif
