@@ -102,10 +102,10 @@ enum report_option {
 	{                                                                                 \
 		"help", no_argument, NULL, 'h'                                            \
 	}
-#define REPORT_LONG                                                                     \
-	REPORT_FILTERS, {"json", no_argument, NULL, REPORT_JSON},                       \
-	{                                                                               \
-		"no-pager", no_argument, NULL, REPORT_NO_PAGER                          \
+#define REPORT_LONG                                               \
+	REPORT_FILTERS, {"json", no_argument, NULL, REPORT_JSON}, \
+	{                                                         \
+		"no-pager", no_argument, NULL, REPORT_NO_PAGER    \
 	}
 
 /* Takes one option of getopt_long: 0 taken, 1 not a common one, -EINVAL with e filled. */

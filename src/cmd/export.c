@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct export {
+struct exporting {
 	struct report report;
 	const char *format, *output;
 	struct selection *sel;
@@ -23,7 +23,7 @@ struct export {
 
 /* The text while it is written: a heading comes with the first line under it. */
 struct counts {
-	const struct export *x;
+	const struct exporting *x;
 	FILE *out;
 	const struct image_edges *image, *printed;
 	size_t lines;
@@ -80,7 +80,7 @@ static size_t print_procedure(struct counts *c, const struct edge_sum *edges, si
 	return end;
 }
 
-static size_t print_counts(const struct export *x, FILE *out)
+static size_t print_counts(const struct exporting *x, FILE *out)
 {
 	struct counts c = {.x = x, .out = out};
 	const struct image_edges *images;
@@ -103,13 +103,13 @@ static bool same_file(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static int open_output(const struct export *x, FILE **out, struct err *e)
+static int open_output(const struct exporting *x, FILE **out, struct err *e)
 {
 	if (!x->output)
 		return 0;
 	if (same_file(x->output, x->report.input))
-		return err_set(e, -EINVAL,
-			"%s: is the database itself: name another file with -o", x->output);
+		return err_set(e, -EINVAL, "%s: is the database itself: name another file with -o",
+			x->output);
 	*out = fopen(x->output, "we");
 	if (!*out)
 		return err_set(e, -errno, "%s: cannot be made: %s: name another place with -o",
@@ -118,7 +118,7 @@ static int open_output(const struct export *x, FILE **out, struct err *e)
 }
 
 /* A full disk must not look like success; main does the same for standard output. */
-static int close_output(const struct export *x, FILE *out, struct err *e)
+static int close_output(const struct exporting *x, FILE *out, struct err *e)
 {
 	bool failed;
 
@@ -135,7 +135,7 @@ static int close_output(const struct export *x, FILE *out, struct err *e)
 
 /* ---- options ---- */
 
-static int export_option(struct export *x, int c, char **argv)
+static int export_option(struct exporting *x, int c, char **argv)
 {
 	struct err e = {0};
 
@@ -158,7 +158,7 @@ static int export_option(struct export *x, int c, char **argv)
 	return cmd_usage("export", "%s", e.text);
 }
 
-static int parse(struct export *x, int argc, char **argv)
+static int parse(struct exporting *x, int argc, char **argv)
 {
 	static const struct option options[] = {REPORT_FILTERS,
 		{"format", required_argument, NULL, 'f'}, {"output", required_argument, NULL, 'o'},
@@ -184,7 +184,7 @@ static int parse(struct export *x, int argc, char **argv)
 
 /* ---- the whole ---- */
 
-static int load(struct export *x, struct store *s, struct err *e)
+static int load(struct exporting *x, struct store *s, struct err *e)
 {
 	struct selection_options o = {
 		.filter = x->report.filter,
@@ -205,7 +205,7 @@ static int load(struct export *x, struct store *s, struct err *e)
 	return rc;
 }
 
-static int write_counts(struct export *x, struct store *s, struct err *e)
+static int write_counts(struct exporting *x, struct store *s, struct err *e)
 {
 	FILE *out = stdout;
 	uint64_t nowhere;
@@ -233,7 +233,7 @@ static int write_counts(struct export *x, struct store *s, struct err *e)
 
 int cmd_export(int argc, char **argv)
 {
-	struct export x = {0};
+	struct exporting x = {0};
 	struct store *s = NULL;
 	struct err e = {0};
 	int code = parse(&x, argc, argv);

@@ -18,9 +18,9 @@
 	"      --proc GLOB     only procedures of this name\n"                                    \
 	"  -p, --pid PID       only this process\n"
 
-#define REPORT_USAGE                                                                       \
-	FILTER_USAGE                                                                       \
-	"      --json          for scripts; keys in the man page\n"                        \
+#define REPORT_USAGE                                                \
+	FILTER_USAGE                                                \
+	"      --json          for scripts; keys in the man page\n" \
 	"      --no-pager      do not page on a terminal\n"
 
 #define CMD_VERBS(X)                                                                               \
@@ -74,8 +74,7 @@
 	X(export, "counts of branches for other programs",                                         \
 		"usage: culprit export -f counts [options]\n"                                      \
 		"  -f, --format FORMAT counts: how often branches went where, as text\n"           \
-		"  -o, --output FILE   write to this file (default: standard output)\n"            \
-		FILTER_USAGE)                                                                      \
+		"  -o, --output FILE   where to (default: standard output)\n" FILTER_USAGE)        \
 	X(db, "look after databases: ls, check, merge, expire",                                    \
 		"usage: culprit db ls [--json] [FILE]\n"                                           \
 		"       culprit db check [FILE...]\n"                                              \
