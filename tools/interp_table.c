@@ -2,7 +2,8 @@
  * Makes src/isa/interp_table.h, the interpreter's decode table, from what Zydis knows of every
  * opcode: lengths, operands, flags, and which registers and memory an instruction writes.
  *
- *	cc -Isrc -o interp_table tools/interp_table.c -lZydis && ./interp_table >src/isa/interp_table.h
+ *	cc -Isrc -o interp_table tools/interp_table.c -lZydis && ./interp_table
+ *>src/isa/interp_table.h
  */
 #include <Zydis/Zydis.h>
 
@@ -22,12 +23,14 @@ struct opcode {
 	int byte;
 };
 
-struct try {
+struct
+try {
 	bool w, o16;
 	int vl;
 	int reg;
 	bool direct; /* mod 3 */
 	bool sib;
+	bool alone; /* VEX.vvvv is not used */
 };
 
 struct decoded {
@@ -39,69 +42,211 @@ static const struct {
 	ZydisMnemonic mnemonic;
 	enum interp_op op;
 } integers[] = {
-#define SAME(name) {ZYDIS_MNEMONIC_##name, INTERP_OP_##name}
-	SAME(ADD), SAME(OR), SAME(ADC), SAME(SBB), SAME(AND), SAME(SUB), SAME(XOR), SAME(CMP),
-	SAME(TEST), SAME(MOV), SAME(LEA), SAME(INC), SAME(DEC), SAME(NOT), SAME(NEG), SAME(BSWAP),
-	SAME(MOVBE), SAME(BT), SAME(BTS), SAME(BTR), SAME(BTC), SAME(BSF), SAME(BSR), SAME(TZCNT),
-	SAME(LZCNT), SAME(POPCNT), SAME(ANDN), SAME(BLSI), SAME(BLSR), SAME(BLSMSK), SAME(BZHI),
-	SAME(BEXTR), SAME(PDEP), SAME(PEXT), SAME(ADCX), SAME(ADOX), SAME(CRC32), SAME(ROL),
-	SAME(ROR), SAME(RCL), SAME(RCR), SAME(SHL), SAME(SHR), SAME(SAR), SAME(SHLD), SAME(SHRD),
-	SAME(RORX), SAME(SARX), SAME(SHLX), SAME(SHRX), SAME(XCHG), SAME(XADD), SAME(CMPXCHG),
-	SAME(CMPXCHG8B), SAME(MUL), SAME(DIV), SAME(IDIV), SAME(MULX), SAME(PUSH), SAME(POP),
-	SAME(LEAVE), SAME(ENTER), SAME(RET), SAME(LOOPNE), SAME(LOOPE), SAME(LOOP), SAME(JRCXZ),
-	SAME(LAHF), SAME(SAHF), SAME(CLC), SAME(STC), SAME(CMC), SAME(CLD), SAME(STD), SAME(XLAT),
+#define SAME(name)                                      \
+	{                                               \
+		ZYDIS_MNEMONIC_##name, INTERP_OP_##name \
+	}
+	SAME(ADD),
+	SAME(OR),
+	SAME(ADC),
+	SAME(SBB),
+	SAME(AND),
+	SAME(SUB),
+	SAME(XOR),
+	SAME(CMP),
+	SAME(TEST),
+	SAME(MOV),
+	SAME(LEA),
+	SAME(INC),
+	SAME(DEC),
+	SAME(NOT),
+	SAME(NEG),
+	SAME(BSWAP),
+	SAME(MOVBE),
+	SAME(BT),
+	SAME(BTS),
+	SAME(BTR),
+	SAME(BTC),
+	SAME(BSF),
+	SAME(BSR),
+	SAME(TZCNT),
+	SAME(LZCNT),
+	SAME(POPCNT),
+	SAME(ANDN),
+	SAME(BLSI),
+	SAME(BLSR),
+	SAME(BLSMSK),
+	SAME(BZHI),
+	SAME(BEXTR),
+	SAME(PDEP),
+	SAME(PEXT),
+	SAME(ADCX),
+	SAME(ADOX),
+	SAME(CRC32),
+	SAME(ROL),
+	SAME(ROR),
+	SAME(RCL),
+	SAME(RCR),
+	SAME(SHL),
+	SAME(SHR),
+	SAME(SAR),
+	SAME(SHLD),
+	SAME(SHRD),
+	SAME(RORX),
+	SAME(SARX),
+	SAME(SHLX),
+	SAME(SHRX),
+	SAME(XCHG),
+	SAME(XADD),
+	SAME(CMPXCHG),
+	SAME(CMPXCHG8B),
+	SAME(MUL),
+	SAME(DIV),
+	SAME(IDIV),
+	SAME(MULX),
+	SAME(PUSH),
+	SAME(POP),
+	SAME(LEAVE),
+	SAME(ENTER),
+	SAME(RET),
+	SAME(LOOPNE),
+	SAME(LOOPE),
+	SAME(LOOP),
+	SAME(JRCXZ),
+	SAME(LAHF),
+	SAME(SAHF),
+	SAME(CLC),
+	SAME(STC),
+	SAME(CMC),
+	SAME(CLD),
+	SAME(STD),
+	SAME(XLAT),
 	SAME(NOP),
 #undef SAME
-	{ZYDIS_MNEMONIC_MOVSXD, INTERP_OP_MOVSX32}, {ZYDIS_MNEMONIC_CMPXCHG16B, INTERP_OP_CMPXCHG8B},
-	{ZYDIS_MNEMONIC_PUSHFQ, INTERP_OP_PUSHF}, {ZYDIS_MNEMONIC_POPFQ, INTERP_OP_POPF},
-	{ZYDIS_MNEMONIC_JMP, INTERP_OP_JMP}, {ZYDIS_MNEMONIC_CALL, INTERP_OP_CALL},
-	{ZYDIS_MNEMONIC_CBW, INTERP_OP_CBW}, {ZYDIS_MNEMONIC_CWDE, INTERP_OP_CBW},
-	{ZYDIS_MNEMONIC_CDQE, INTERP_OP_CBW}, {ZYDIS_MNEMONIC_CWD, INTERP_OP_CWD},
-	{ZYDIS_MNEMONIC_CDQ, INTERP_OP_CWD}, {ZYDIS_MNEMONIC_CQO, INTERP_OP_CWD},
-	{ZYDIS_MNEMONIC_MOVSB, INTERP_OP_MOVS}, {ZYDIS_MNEMONIC_MOVSW, INTERP_OP_MOVS},
-	{ZYDIS_MNEMONIC_MOVSQ, INTERP_OP_MOVS}, {ZYDIS_MNEMONIC_STOSB, INTERP_OP_STOS},
-	{ZYDIS_MNEMONIC_STOSW, INTERP_OP_STOS}, {ZYDIS_MNEMONIC_STOSD, INTERP_OP_STOS},
-	{ZYDIS_MNEMONIC_STOSQ, INTERP_OP_STOS}, {ZYDIS_MNEMONIC_LODSB, INTERP_OP_LODS},
-	{ZYDIS_MNEMONIC_LODSW, INTERP_OP_LODS}, {ZYDIS_MNEMONIC_LODSD, INTERP_OP_LODS},
-	{ZYDIS_MNEMONIC_LODSQ, INTERP_OP_LODS}, {ZYDIS_MNEMONIC_SCASB, INTERP_OP_SCAS},
-	{ZYDIS_MNEMONIC_SCASW, INTERP_OP_SCAS}, {ZYDIS_MNEMONIC_SCASD, INTERP_OP_SCAS},
-	{ZYDIS_MNEMONIC_SCASQ, INTERP_OP_SCAS}, {ZYDIS_MNEMONIC_CMPSB, INTERP_OP_CMPS},
-	{ZYDIS_MNEMONIC_CMPSW, INTERP_OP_CMPS}, {ZYDIS_MNEMONIC_CMPSQ, INTERP_OP_CMPS},
-	{ZYDIS_MNEMONIC_RDFSBASE, INTERP_OP_RDBASE}, {ZYDIS_MNEMONIC_RDGSBASE, INTERP_OP_RDBASE},
-	{ZYDIS_MNEMONIC_ENDBR64, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_ENDBR32, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_PAUSE, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_LFENCE, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_MFENCE, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_SFENCE, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_PREFETCH, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_PREFETCHNTA, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_PREFETCHT0, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_PREFETCHT1, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_PREFETCHT2, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_PREFETCHW, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_PREFETCHWT1, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_CLFLUSH, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_CLFLUSHOPT, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_CLWB, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_CLAC, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_STAC, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_CLI, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_STI, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_SERIALIZE, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_FWAIT, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_FNOP, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_EMMS, INTERP_OP_NOP},
-	{ZYDIS_MNEMONIC_LDMXCSR, INTERP_OP_NOP}, {ZYDIS_MNEMONIC_VLDMXCSR, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_MOVNTI, INTERP_OP_MOV},
+	{ZYDIS_MNEMONIC_MOVSXD, INTERP_OP_MOVSX32},
+	{ZYDIS_MNEMONIC_CMPXCHG16B, INTERP_OP_CMPXCHG8B},
+	{ZYDIS_MNEMONIC_PUSHFQ, INTERP_OP_PUSHF},
+	{ZYDIS_MNEMONIC_POPFQ, INTERP_OP_POPF},
+	{ZYDIS_MNEMONIC_JMP, INTERP_OP_JMP},
+	{ZYDIS_MNEMONIC_CALL, INTERP_OP_CALL},
+	{ZYDIS_MNEMONIC_CBW, INTERP_OP_CBW},
+	{ZYDIS_MNEMONIC_CWDE, INTERP_OP_CBW},
+	{ZYDIS_MNEMONIC_CDQE, INTERP_OP_CBW},
+	{ZYDIS_MNEMONIC_CWD, INTERP_OP_CWD},
+	{ZYDIS_MNEMONIC_CDQ, INTERP_OP_CWD},
+	{ZYDIS_MNEMONIC_CQO, INTERP_OP_CWD},
+	{ZYDIS_MNEMONIC_MOVSB, INTERP_OP_MOVS},
+	{ZYDIS_MNEMONIC_MOVSW, INTERP_OP_MOVS},
+	{ZYDIS_MNEMONIC_MOVSQ, INTERP_OP_MOVS},
+	{ZYDIS_MNEMONIC_STOSB, INTERP_OP_STOS},
+	{ZYDIS_MNEMONIC_STOSW, INTERP_OP_STOS},
+	{ZYDIS_MNEMONIC_STOSD, INTERP_OP_STOS},
+	{ZYDIS_MNEMONIC_STOSQ, INTERP_OP_STOS},
+	{ZYDIS_MNEMONIC_LODSB, INTERP_OP_LODS},
+	{ZYDIS_MNEMONIC_LODSW, INTERP_OP_LODS},
+	{ZYDIS_MNEMONIC_LODSD, INTERP_OP_LODS},
+	{ZYDIS_MNEMONIC_LODSQ, INTERP_OP_LODS},
+	{ZYDIS_MNEMONIC_SCASB, INTERP_OP_SCAS},
+	{ZYDIS_MNEMONIC_SCASW, INTERP_OP_SCAS},
+	{ZYDIS_MNEMONIC_SCASD, INTERP_OP_SCAS},
+	{ZYDIS_MNEMONIC_SCASQ, INTERP_OP_SCAS},
+	{ZYDIS_MNEMONIC_CMPSB, INTERP_OP_CMPS},
+	{ZYDIS_MNEMONIC_CMPSW, INTERP_OP_CMPS},
+	{ZYDIS_MNEMONIC_CMPSQ, INTERP_OP_CMPS},
+	{ZYDIS_MNEMONIC_RDFSBASE, INTERP_OP_RDBASE},
+	{ZYDIS_MNEMONIC_RDGSBASE, INTERP_OP_RDBASE},
+	{ZYDIS_MNEMONIC_ENDBR64, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_ENDBR32, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_PAUSE, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_LFENCE, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_MFENCE, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_SFENCE, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_PREFETCH, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_PREFETCHNTA, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_PREFETCHT0, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_PREFETCHT1, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_PREFETCHT2, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_PREFETCHW, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_PREFETCHWT1, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_CLFLUSH, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_CLFLUSHOPT, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_CLWB, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_CLAC, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_STAC, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_CLI, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_STI, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_SERIALIZE, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_FWAIT, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_FNOP, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_EMMS, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_LDMXCSR, INTERP_OP_NOP},
+	{ZYDIS_MNEMONIC_VLDMXCSR, INTERP_OP_NOP},
 };
 
 static const struct {
 	ZydisMnemonic mnemonic;
 	enum interp_op op;
 } vectors[] = {
-#define BOTH(name, op) {ZYDIS_MNEMONIC_##name, INTERP_OP_##op}, {ZYDIS_MNEMONIC_V##name, INTERP_OP_##op}
-	BOTH(MOVDQA, XMOV), BOTH(MOVDQU, XMOV), BOTH(MOVAPS, XMOV), BOTH(MOVUPS, XMOV),
-	BOTH(MOVAPD, XMOV), BOTH(MOVUPD, XMOV), BOTH(LDDQU, XMOV), BOTH(MOVNTDQA, XMOV),
-	BOTH(MOVNTDQ, XSTORE), BOTH(MOVNTPS, XSTORE), BOTH(MOVNTPD, XSTORE), BOTH(MOVQ, XMOVQ),
-	BOTH(MOVD, XFROM), BOTH(MOVSS, XMOVS), BOTH(MOVSD, XMOVS), BOTH(MOVLPS, XLOW),
-	BOTH(MOVLPD, XLOW), BOTH(MOVHLPS, XLOW), BOTH(MOVHPS, XHIGH), BOTH(MOVHPD, XHIGH),
-	BOTH(MOVLHPS, XHIGH), BOTH(PAND, XAND), BOTH(ANDPS, XAND), BOTH(ANDPD, XAND),
-	BOTH(PANDN, XANDN), BOTH(ANDNPS, XANDN), BOTH(ANDNPD, XANDN), BOTH(POR, XOR_),
-	BOTH(ORPS, XOR_), BOTH(ORPD, XOR_), BOTH(PXOR, XXOR), BOTH(XORPS, XXOR), BOTH(XORPD, XXOR),
-	BOTH(PADDB, XADD8), BOTH(PADDW, XADD16), BOTH(PADDD, XADD32), BOTH(PADDQ, XADD64),
-	BOTH(PSUBB, XSUB8), BOTH(PSUBW, XSUB16), BOTH(PSUBD, XSUB32), BOTH(PSUBQ, XSUB64),
-	BOTH(PCMPEQB, XEQ8), BOTH(PCMPEQW, XEQ16), BOTH(PCMPEQD, XEQ32), BOTH(PMINUB, XMINU8),
-	BOTH(PMOVMSKB, XMASK8), BOTH(PUNPCKLQDQ, XUNPACKLQ), BOTH(UNPCKLPD, XUNPACKLQ),
-	BOTH(PUNPCKHQDQ, XUNPACKHQ), BOTH(UNPCKHPD, XUNPACKHQ), BOTH(PSHUFD, XSHUF32),
-	BOTH(PSLLDQ, XSHL128), BOTH(PSRLDQ, XSHR128), BOTH(PTEST, XPTEST),
+#define BOTH(name, op)                                 \
+	{ZYDIS_MNEMONIC_##name, INTERP_OP_##op},       \
+	{                                              \
+		ZYDIS_MNEMONIC_V##name, INTERP_OP_##op \
+	}
+	BOTH(MOVDQA, XMOV),
+	BOTH(MOVDQU, XMOV),
+	BOTH(MOVAPS, XMOV),
+	BOTH(MOVUPS, XMOV),
+	BOTH(MOVAPD, XMOV),
+	BOTH(MOVUPD, XMOV),
+	BOTH(LDDQU, XMOV),
+	BOTH(MOVNTDQA, XMOV),
+	BOTH(MOVNTDQ, XSTORE),
+	BOTH(MOVNTPS, XSTORE),
+	BOTH(MOVNTPD, XSTORE),
+	BOTH(MOVQ, XMOVQ),
+	BOTH(MOVD, XFROM),
+	BOTH(MOVSS, XMOVS),
+	BOTH(MOVSD, XMOVS),
+	BOTH(MOVLPS, XLOW),
+	BOTH(MOVLPD, XLOW),
+	BOTH(MOVHLPS, XLOW),
+	BOTH(MOVHPS, XHIGH),
+	BOTH(MOVHPD, XHIGH),
+	BOTH(MOVLHPS, XHIGH),
+	BOTH(PAND, XAND),
+	BOTH(ANDPS, XAND),
+	BOTH(ANDPD, XAND),
+	BOTH(PANDN, XANDN),
+	BOTH(ANDNPS, XANDN),
+	BOTH(ANDNPD, XANDN),
+	BOTH(POR, XOR_),
+	BOTH(ORPS, XOR_),
+	BOTH(ORPD, XOR_),
+	BOTH(PXOR, XXOR),
+	BOTH(XORPS, XXOR),
+	BOTH(XORPD, XXOR),
+	BOTH(PADDB, XADD8),
+	BOTH(PADDW, XADD16),
+	BOTH(PADDD, XADD32),
+	BOTH(PADDQ, XADD64),
+	BOTH(PSUBB, XSUB8),
+	BOTH(PSUBW, XSUB16),
+	BOTH(PSUBD, XSUB32),
+	BOTH(PSUBQ, XSUB64),
+	BOTH(PCMPEQB, XEQ8),
+	BOTH(PCMPEQW, XEQ16),
+	BOTH(PCMPEQD, XEQ32),
+	BOTH(PMINUB, XMINU8),
+	BOTH(PMOVMSKB, XMASK8),
+	BOTH(PUNPCKLQDQ, XUNPACKLQ),
+	BOTH(UNPCKLPD, XUNPACKLQ),
+	BOTH(PUNPCKHQDQ, XUNPACKHQ),
+	BOTH(UNPCKHPD, XUNPACKHQ),
+	BOTH(PSHUFD, XSHUF32),
+	BOTH(PSLLDQ, XSHL128),
+	BOTH(PSRLDQ, XSHR128),
+	BOTH(PTEST, XPTEST),
 #undef BOTH
 };
 
@@ -114,16 +259,18 @@ static bool is_system(const struct decoded *d)
 		ZYDIS_MNEMONIC_IRETD, ZYDIS_MNEMONIC_IRETQ, ZYDIS_MNEMONIC_XBEGIN,
 		ZYDIS_MNEMONIC_XABORT, ZYDIS_MNEMONIC_XEND, ZYDIS_MNEMONIC_WRFSBASE,
 		ZYDIS_MNEMONIC_WRGSBASE, ZYDIS_MNEMONIC_WRPKRU, ZYDIS_MNEMONIC_SWAPGS,
-		ZYDIS_MNEMONIC_SYSRET, ZYDIS_MNEMONIC_SYSEXIT, ZYDIS_MNEMONIC_IN, ZYDIS_MNEMONIC_OUT,
-		ZYDIS_MNEMONIC_INSB, ZYDIS_MNEMONIC_INSW, ZYDIS_MNEMONIC_INSD, ZYDIS_MNEMONIC_OUTSB,
-		ZYDIS_MNEMONIC_OUTSW, ZYDIS_MNEMONIC_OUTSD, ZYDIS_MNEMONIC_WRMSR,
-		ZYDIS_MNEMONIC_XSAVE, ZYDIS_MNEMONIC_XSAVE64, ZYDIS_MNEMONIC_XSAVEC,
-		ZYDIS_MNEMONIC_XSAVEC64, ZYDIS_MNEMONIC_XSAVEOPT, ZYDIS_MNEMONIC_XSAVEOPT64,
-		ZYDIS_MNEMONIC_XSAVES, ZYDIS_MNEMONIC_XSAVES64, ZYDIS_MNEMONIC_FXSAVE,
-		ZYDIS_MNEMONIC_FXSAVE64, ZYDIS_MNEMONIC_FNSAVE, ZYDIS_MNEMONIC_FNSTENV,
-		ZYDIS_MNEMONIC_ENQCMD, ZYDIS_MNEMONIC_MOVDIR64B, ZYDIS_MNEMONIC_RSM,
-		ZYDIS_MNEMONIC_SAVEPREVSSP, ZYDIS_MNEMONIC_RSTORSSP, ZYDIS_MNEMONIC_UIRET,
-		ZYDIS_MNEMONIC_MWAIT, ZYDIS_MNEMONIC_MONITOR};
+		ZYDIS_MNEMONIC_SYSRET, ZYDIS_MNEMONIC_SYSEXIT, ZYDIS_MNEMONIC_IN,
+		ZYDIS_MNEMONIC_OUT, ZYDIS_MNEMONIC_INSB, ZYDIS_MNEMONIC_INSW, ZYDIS_MNEMONIC_INSD,
+		ZYDIS_MNEMONIC_OUTSB, ZYDIS_MNEMONIC_OUTSW, ZYDIS_MNEMONIC_OUTSD,
+		ZYDIS_MNEMONIC_WRMSR, ZYDIS_MNEMONIC_XSAVE, ZYDIS_MNEMONIC_XSAVE64,
+		ZYDIS_MNEMONIC_XSAVEC, ZYDIS_MNEMONIC_XSAVEC64, ZYDIS_MNEMONIC_XSAVEOPT,
+		ZYDIS_MNEMONIC_XSAVEOPT64, ZYDIS_MNEMONIC_XSAVES, ZYDIS_MNEMONIC_XSAVES64,
+		ZYDIS_MNEMONIC_FXSAVE, ZYDIS_MNEMONIC_FXSAVE64, ZYDIS_MNEMONIC_FNSAVE,
+		ZYDIS_MNEMONIC_FNSTENV, ZYDIS_MNEMONIC_ENQCMD, ZYDIS_MNEMONIC_MOVDIR64B,
+		ZYDIS_MNEMONIC_RSM, ZYDIS_MNEMONIC_SAVEPREVSSP, ZYDIS_MNEMONIC_RSTORSSP,
+		ZYDIS_MNEMONIC_UIRET, ZYDIS_MNEMONIC_MWAIT, ZYDIS_MNEMONIC_MONITOR};
+	if (d->insn.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED)
+		return true;
 	for (size_t i = 0; i < sizeof some / sizeof *some; i++)
 		if (d->insn.mnemonic == some[i])
 			return true;
@@ -136,8 +283,9 @@ static bool is_system(const struct decoded *d)
 			return true;
 		ZydisRegisterClass class = ZydisRegisterGetClass(o->reg.value);
 		bool written = o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
-		if (written && (class == ZYDIS_REGCLASS_SEGMENT || class == ZYDIS_REGCLASS_CONTROL ||
-				       class == ZYDIS_REGCLASS_DEBUG))
+		if (written &&
+			(class == ZYDIS_REGCLASS_SEGMENT || class == ZYDIS_REGCLASS_CONTROL ||
+				class == ZYDIS_REGCLASS_DEBUG))
 			return true;
 		if (written && class == ZYDIS_REGCLASS_TABLE)
 			return true;
@@ -167,11 +315,12 @@ static size_t encode(const struct opcode *o, const struct try *t, uint8_t *p)
 	} else if (o->encoding == VEX) {
 		p[n++] = 0xc4;
 		p[n++] = (uint8_t)(0xe0 | o->map);
-		p[n++] = (uint8_t)(t->w << 7 | 0xd << 3 | (t->vl & 1) << 2 | o->prefix); /* v = edx */
+		p[n++] = (uint8_t)(t->w << 7 | (t->alone ? 0xf : 0xd) << 3 | (t->vl & 1) << 2 |
+				   o->prefix);
 	} else {
 		p[n++] = 0x62;
 		p[n++] = (uint8_t)(0xf0 | o->map);
-		p[n++] = (uint8_t)(t->w << 7 | 0xd << 3 | 4 | o->prefix);
+		p[n++] = (uint8_t)(t->w << 7 | (t->alone ? 0xf : 0xd) << 3 | 4 | o->prefix);
 		p[n++] = (uint8_t)(t->vl << 5 | 8 | (t->sib ? 1 : 0)); /* gathers need a mask */
 	}
 	p[n++] = (uint8_t)o->byte;
@@ -245,7 +394,8 @@ static u64 results(const struct decoded *d)
 			e |= register_result(o);
 	}
 	if (d->insn.mnemonic == ZYDIS_MNEMONIC_VZEROALL ||
-		d->insn.mnemonic == ZYDIS_MNEMONIC_XRSTOR || d->insn.mnemonic == ZYDIS_MNEMONIC_FXRSTOR)
+		d->insn.mnemonic == ZYDIS_MNEMONIC_XRSTOR ||
+		d->insn.mnemonic == ZYDIS_MNEMONIC_FXRSTOR)
 		e |= INTERP_E_XALL;
 	return e;
 }
@@ -255,8 +405,12 @@ static unsigned stored_bytes(const struct decoded *d)
 {
 	for (int i = 0; i < d->insn.operand_count; i++) {
 		const ZydisDecodedOperand *o = &d->operand[i];
-		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-			return o->mem.type == ZYDIS_MEMOP_TYPE_VSIB ? 255 : (o->size + 7) / 8;
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			return o->mem.type == ZYDIS_MEMOP_TYPE_VSIB ||
+					       o->encoding != ZYDIS_OPERAND_ENCODING_MODRM_RM
+				       ? 255
+				       : (o->size + 7) / 8;
 	}
 	return 0;
 }
@@ -281,6 +435,11 @@ static u64 flags(const struct decoded *d)
 	u64 keep = INTERP_FLAGS;
 	u64 set = (f->modified | f->set_0 | f->set_1) & keep;
 	u64 undefined = f->undefined & keep;
+	/* Zydis is wrong about these. */
+	if (d->insn.mnemonic == ZYDIS_MNEMONIC_SBB)
+		set |= INTERP_AF, undefined &= ~(u64)INTERP_AF;
+	if (d->insn.mnemonic == ZYDIS_MNEMONIC_BEXTR)
+		set |= INTERP_CF | INTERP_OF, undefined &= ~(u64)(INTERP_CF | INTERP_OF);
 	return (set & ~undefined) << 24 | undefined << 36;
 }
 
@@ -303,7 +462,8 @@ static unsigned immediate(const struct opcode *o, const struct try *t, const str
 	if (decode(o, &w, &other) && other.insn.raw.imm[0].size == 64)
 		return INTERP_I_V;
 	o16.o16 = true;
-	if (!i->raw.imm[0].is_relative && decode(o, &o16, &other) && other.insn.raw.imm[0].size == 16)
+	if (!i->raw.imm[0].is_relative && decode(o, &o16, &other) &&
+		other.insn.raw.imm[0].size == 16)
 		return INTERP_I_Z;
 	return INTERP_I_32;
 }
@@ -314,12 +474,12 @@ static unsigned form(const struct decoded *d)
 		const char *operands;
 		enum interp_form form;
 	} forms[] = {{"mr", INTERP_F_RM_R}, {"rm", INTERP_F_R_RM}, {"mi", INTERP_F_RM_I},
-		{"m", INTERP_F_RM}, {"rmi", INTERP_F_R_RM_I}, {"oi", INTERP_F_O_I}, {"o", INTERP_F_O},
-		{"ai", INTERP_F_A_I}, {"mc", INTERP_F_RM_CL}, {"m1", INTERP_F_RM_1},
-		{"rvm", INTERP_F_R_V_RM}, {"rmv", INTERP_F_R_RM_V}, {"vm", INTERP_F_V_RM},
-		{"mri", INTERP_F_RM_R_I}, {"mrc", INTERP_F_RM_R_I}, {"oa", INTERP_F_O},
-		{"ao", INTERP_F_O}, {"ad", INTERP_F_MOFFS}, {"da", INTERP_F_MOFFS},
-		{"vmi", INTERP_F_V_RM}};
+		{"m", INTERP_F_RM}, {"rmi", INTERP_F_R_RM_I}, {"oi", INTERP_F_O_I},
+		{"o", INTERP_F_O}, {"ai", INTERP_F_A_I}, {"mc", INTERP_F_RM_CL},
+		{"m1", INTERP_F_RM_1}, {"rvm", INTERP_F_R_V_RM}, {"rmv", INTERP_F_R_RM_V},
+		{"vm", INTERP_F_V_RM}, {"mri", INTERP_F_RM_R_I}, {"mrc", INTERP_F_RM_R_I},
+		{"oa", INTERP_F_O}, {"ao", INTERP_F_O}, {"ad", INTERP_F_MOFFS},
+		{"da", INTERP_F_MOFFS}, {"vmi", INTERP_F_V_RM}};
 	char text[8] = "";
 	int n = 0;
 	for (int i = 0; i < d->insn.operand_count_visible && n < 6; i++) {
@@ -392,7 +552,8 @@ static bool is_vector(const ZydisDecodedOperand *o)
 	       ZydisRegisterGetClass(o->reg.value) == ZYDIS_REGCLASS_XMM;
 }
 
-static enum interp_op vector_op(const struct opcode *o, const struct try *t, const struct decoded *d)
+static enum interp_op vector_op(
+	const struct opcode *o, const struct try *t, const struct decoded *d)
 {
 	enum interp_op op = INTERP_OP_RESULT;
 	bool any = false, to_memory = d->operand[0].encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM;
@@ -426,7 +587,8 @@ static enum interp_op vector_op(const struct opcode *o, const struct try *t, con
 	}
 }
 
-static enum interp_op choose_op(const struct opcode *o, const struct try *t, const struct decoded *d)
+static enum interp_op choose_op(
+	const struct opcode *o, const struct try *t, const struct decoded *d)
 {
 	ZydisMnemonic m = d->insn.mnemonic;
 	/* Eight instructions for each modrm.reg; interp_flow.h knows the harmless ones. */
@@ -456,7 +618,8 @@ static enum interp_op choose_op(const struct opcode *o, const struct try *t, con
 	if (m == ZYDIS_MNEMONIC_MOV)
 		for (int i = 0; i < 2; i++)
 			if (d->operand[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-				ZydisRegisterGetClass(d->operand[i].reg.value) > ZYDIS_REGCLASS_GPR64)
+				ZydisRegisterGetClass(d->operand[i].reg.value) >
+					ZYDIS_REGCLASS_GPR64)
 				return INTERP_OP_RESULT; /* from segment and control registers */
 	for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
 		if (integers[i].mnemonic != m)
@@ -479,11 +642,12 @@ static u64 make_entry(const struct opcode *o, int reg, bool direct)
 	struct decoded d, longer;
 	struct try t = {.reg = reg, .direct = direct};
 	bool found = false;
-	for (int k = 0; k < 12 && !found; k++) {
+	for (int k = 0; k < 24 && !found; k++) {
 		t.w = k & 1;
 		t.vl = k >> 1 & 1;
-		t.sib = k >> 2 == 1 && !direct;
-		if (k >> 2 == 2)
+		t.alone = k % 8 >= 4;
+		t.sib = k / 8 == 1 && !direct;
+		if (k / 8 == 2)
 			t.vl = 2;
 		found = decode(o, &t, &d);
 	}
@@ -495,12 +659,13 @@ static u64 make_entry(const struct opcode *o, int reg, bool direct)
 	if (o->encoding != LEGACY && t.vl == 0 && decode(o, &t2, &longer))
 		more = stored_bytes(&longer);
 	enum interp_op op = choose_op(o, &t, &d);
-	unsigned size = op >= INTERP_OP_MOVS && op <= INTERP_OP_CMPS ? (o->byte & 1 ? INTERP_S_V : INTERP_S_8)
-			: op == INTERP_OP_CMPXCHG8B                   ? INTERP_S_Y
+	unsigned size = op >= INTERP_OP_MOVS && op <= INTERP_OP_CMPS
+				? (o->byte & 1 ? INTERP_S_V : INTERP_S_8)
+			: op == INTERP_OP_CMPXCHG8B                     ? INTERP_S_Y
 			: op >= INTERP_OP_PUSH && op <= INTERP_OP_CALLI ? INTERP_S_64
-			: op == INTERP_OP_CBW || op == INTERP_OP_CWD  ? INTERP_S_V
-			: op == INTERP_OP_XLAT                        ? INTERP_S_8
-								      : size_kind(o, &t, &d);
+			: op == INTERP_OP_CBW || op == INTERP_OP_CWD    ? INTERP_S_V
+			: op == INTERP_OP_XLAT                          ? INTERP_S_8
+									: size_kind(o, &t, &d);
 	if (d.insn.mnemonic == ZYDIS_MNEMONIC_MOVSS || d.insn.mnemonic == ZYDIS_MNEMONIC_VMOVSS)
 		size = INTERP_S_32;
 	if (op == INTERP_OP_XFROM || op == INTERP_OP_XTO)
@@ -540,7 +705,7 @@ static void fill(int at, const struct opcode *o)
 	if (!(all[0] & INTERP_E_MODRM) && !(all[1] & INTERP_E_MODRM))
 		group = split = false;
 	for (int i = 0; i < 16; i++)
-		all[i] |= group ? INTERP_E_MODRM | INTERP_E_GROUP
+		all[i] |= group   ? INTERP_E_MODRM | INTERP_E_GROUP
 			  : split ? INTERP_E_MODRM | INTERP_E_SPLIT
 				  : 0;
 	slot[at] = add_entries(all, group ? 16 : split ? 2 : 1);
@@ -550,7 +715,8 @@ static void fill_map(int at, enum encoding encoding, int map, int prefixes)
 {
 	for (int prefix = 0; prefix < prefixes; prefix++)
 		for (int byte = 0; byte < 256; byte++)
-			fill(at + prefix * 256 + byte, &(struct opcode){encoding, map, prefix, byte});
+			fill(at + prefix * 256 + byte,
+				&(struct opcode){encoding, map, prefix, byte});
 }
 
 static void print_prefixes(void)
@@ -572,8 +738,7 @@ static void print_numbers(const char *type, const char *name, size_t n, int each
 	printf("static const %s %s[%zu] = {", type, name, n);
 	for (size_t i = 0; i < n; i++) {
 		printf("%s", i % (size_t)each ? " " : "\n\t");
-		printf("0x%0*llx,", digits,
-			(unsigned long long)(digits == 4 ? slot[i] : entry[i]));
+		printf("0x%0*llx,", digits, (unsigned long long)(digits == 4 ? slot[i] : entry[i]));
 	}
 	puts("\n};\n");
 }
@@ -598,7 +763,9 @@ int main(void)
 	     "/* Made by tools/interp_table.c; do not edit. See interp_ops.h for the layout. */\n"
 	     "#ifndef CULPRIT_ISA_INTERP_TABLE_H\n#define CULPRIT_ISA_INTERP_TABLE_H\n\n"
 	     "/* clang-format off */");
-	printf("#define INTERP_ENTRIES %zu /* a power of two, so that an index can be masked */\n\n", power);
+	printf("#define INTERP_ENTRIES %zu /* a power of two, so that an index can be masked "
+	       "*/\n\n",
+		power);
 	print_prefixes();
 	print_numbers("u16", "interp_slot", INTERP_SLOTS, 12, 4);
 	print_numbers("u64", "interp_entry", power, 4, 16);

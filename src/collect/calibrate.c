@@ -64,7 +64,7 @@ static void count_sample(void *arg, const struct sample *s)
 /* Whether a sample was taken of us since the last call. */
 static bool was_sampled(struct bench *b)
 {
-	struct sampler_sink sink = {ignore_record, count_sample, b};
+	struct sampler_sink sink = {.record = ignore_record, .sample = count_sample, .arg = b};
 	uint64_t before = b->samples;
 
 	sampler_service(b->sampler, &sink);

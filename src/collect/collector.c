@@ -107,7 +107,7 @@ static void collect_accounts(struct collector *c)
 
 static void drain(struct collector *c)
 {
-	struct sampler_sink sink = {sink_record, sink_sample, c};
+	struct sampler_sink sink = {.record = sink_record, .sample = sink_sample, .arg = c};
 	uint64_t before = now_ns();
 
 	sampler_drain(c->sampler, &sink);
@@ -410,7 +410,7 @@ int collector_fd(const struct collector *c)
 
 void collector_turn(struct collector *c)
 {
-	struct sampler_sink sink = {sink_record, sink_sample, c};
+	struct sampler_sink sink = {.record = sink_record, .sample = sink_sample, .arg = c};
 	uint64_t ticks;
 
 	if (read(c->timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN)

@@ -41,6 +41,14 @@ struct {
 	__uint(max_entries, 4096);
 } doorbell SEC(".maps");
 
+/* The interpreter (shadow.bpf.c), when there is one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} next SEC(".maps");
+
 /* The key, with pid and tid as one word, which is how entries are compared. */
 struct key {
 	u64 pc, ids;
@@ -118,18 +126,14 @@ static __always_inline void insert(
 	e->seen = seen < ~0u ? seen : ~0u;
 }
 
-SEC("perf_event")
-int driver_sample(struct bpf_perf_event_data *ctx)
+static __always_inline void count(struct driver_cpu *c, u64 pc)
 {
-	u32 cpu = bpf_get_smp_processor_id(), side;
-	struct driver_cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+	u32 side;
 	struct driver_bucket *b;
 	struct key k;
 
-	if (!c)
-		return 0;
 	side = c->active & 1; /* once: user space may turn it over while we run */
-	k = current_key(ctx->regs.rip, side);
+	k = current_key(pc, side);
 	b = &c->table[side][bucket_of(&k)];
 	for (int w = 0; w < DRIVER_WAYS; w++) {
 		struct driver_entry *e = &b->way[w];
@@ -137,10 +141,26 @@ int driver_sample(struct bpf_perf_event_data *ctx)
 		if (e->pc == k.pc && ids_of(e) == k.ids && e->tag == k.tag) {
 			e->count++;
 			c->hits++;
-			return 0;
+			return;
 		}
 	}
 	insert(c, side, b, &k);
+}
+
+SEC("perf_event")
+int driver_sample(struct bpf_perf_event_data *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct driver_cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+
+	if (!c)
+		return 0;
+	count(c, ctx->regs.rip);
+	/* The first event's samples are those that programs are interpreted from. */
+	if (event_number == 0 && c->every && ++c->since >= c->every) {
+		c->since = 0;
+		bpf_tail_call(ctx, &next, 0);
+	}
 	return 0;
 }
 

@@ -173,6 +173,18 @@ int driver_program(const struct driver *d, size_t event)
 	return bpf_program__fd(d->instances[event]->progs.driver_sample);
 }
 
+int driver_chain(struct driver *d, int program, uint32_t every, struct err *e)
+{
+	uint32_t key = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(d->instances[0]->maps.next), &key, &program, BPF_ANY) <
+		0)
+		return err_errno(e, -errno, "BPF: cannot chain the interpreter to the sampler");
+	for (unsigned i = 0; i < d->ncpus; i++)
+		d->cpus[i].every = every;
+	return 0;
+}
+
 int driver_fd(const struct driver *d)
 {
 	return ring_buffer__epoll_fd(d->doorbell);

@@ -58,6 +58,9 @@ struct driver_cpu {
 	u32 turn;    /* round robin of evictions */
 	u64 base[2]; /* CLOCK_MONOTONIC when each side was made active; set by user space */
 	u64 hits, misses;
+	u32 every; /* one sample in so many goes on to the interpreter; 0: none. Set by user space
+		    */
+	u32 since;
 	u64 head;                              /* entries ever put into the overflow buffer */
 	u64 tail __attribute__((aligned(64))); /* entries taken out of it; set by user space */
 	u64 dropped[DRIVER_EVENTS];            /* samples of entries that found it full */

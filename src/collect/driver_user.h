@@ -30,6 +30,9 @@ int driver_program(const struct driver *d, size_t event);
 /* Becomes readable when the overflow buffers should be emptied soon. */
 int driver_fd(const struct driver *d);
 
+/* One in `every` samples of the first event goes on to this program. */
+int driver_chain(struct driver *d, int program, uint32_t every, struct err *e);
+
 typedef void driver_fn(void *arg, const struct sample *s);
 
 /* Hands over what was evicted, as far as it was first seen by `until` (CLOCK_MONOTONIC ns). */

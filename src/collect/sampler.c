@@ -24,7 +24,8 @@
  */
 #define SLACK_NS 10000000
 
-/* Periods are redrawn twice a second, each by an interrupt of its CPU, and at most 2,000 of them. */
+/* Periods are redrawn twice a second, each by an interrupt of its CPU, and at most 2,000 of them.
+ */
 #define REDRAW_NS         400000000
 #define REDRAW_COUNTER_NS 500000
 
@@ -42,7 +43,8 @@ struct sampler_event {
 
 struct sampler {
 	struct driver *driver; /* NULL: samples come through the rings */
-	char why_not[256];
+	char why_not[256], why_not_shadow[256];
+	struct shadow *shadow;
 	struct sampler_opened opened;
 	size_t nevents;
 	struct sampler_event *events;
@@ -88,6 +90,27 @@ static int load_driver(struct sampler *s, const struct sampler_options *o,
 	return 0;
 }
 
+static void load_shadow(
+	struct sampler *s, const struct sampler_options *o, const struct sampler_places *p)
+{
+	struct err why = {0};
+	int r = -EOPNOTSUPP;
+
+	if (!o->shadow_every)
+		return;
+	if (s->driver)
+		r = shadow_create(&o->shadow, highest_cpu(p) + 1, &s->shadow, &why);
+	else
+		err_set(&why, r, "interpreting needs BPF: %.200s", s->why_not);
+	if (r == 0)
+		r = driver_chain(s->driver, shadow_program(s->shadow), o->shadow_every, &why);
+	if (r < 0) {
+		shadow_destroy(s->shadow);
+		s->shadow = NULL;
+		snprintf(s->why_not_shadow, sizeof s->why_not_shadow, "%.255s", why.text);
+	}
+}
+
 static void note_counters(struct sampler *s)
 {
 	hmap_init(&s->owners, sizeof(struct owner), sizeof(uint64_t));
@@ -115,6 +138,8 @@ static int watch_all(struct sampler *s, struct err *e)
 		return err_errno(e, -errno, "cannot watch the ring buffers");
 	if (s->driver)
 		r = watch(s, driver_fd(s->driver));
+	if (r == 0 && s->shadow)
+		r = watch(s, shadow_fd(s->shadow));
 	vec_each (ring, &s->opened.rings) {
 		if (r == 0)
 			r = watch(s, ring->fd);
@@ -130,6 +155,8 @@ static int open_all(struct sampler *s, const struct sampler_options *o, struct e
 	if (r < 0)
 		return r;
 	r = load_driver(s, o, &places, e);
+	if (r == 0)
+		load_shadow(s, o, &places);
 	if (r == 0)
 		r = sampler_open(o, &places, s->driver, &s->draw, &s->opened, e);
 	if (r == 0)
@@ -172,6 +199,7 @@ void sampler_destroy(struct sampler *s)
 	if (!s)
 		return;
 	sampler_opened_deinit(&s->opened);
+	shadow_destroy(s->shadow);
 	driver_destroy(s->driver);
 	record_queue_deinit(&s->queue);
 	hmap_deinit(&s->owners);
@@ -199,6 +227,16 @@ void sampler_disable(struct sampler *s)
 bool sampler_uses_bpf(const struct sampler *s)
 {
 	return s->driver;
+}
+
+bool sampler_interprets(const struct sampler *s)
+{
+	return s->shadow != NULL;
+}
+
+const char *sampler_why_not_shadow(const struct sampler *s)
+{
+	return s->why_not_shadow;
 }
 
 const char *sampler_why_not_bpf(const struct sampler *s)
@@ -333,6 +371,8 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink)
 	record_queue_deliver(&s->queue, until, take_record, &d);
 	if (s->driver)
 		driver_service(s->driver, until, take_sample, &d);
+	if (s->shadow && sink->burst)
+		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);
 }
 
@@ -357,6 +397,8 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink)
 		counter_throttled_until(c, until, books(s, c));
 	if (s->driver)
 		driver_collect(s->driver, until, take_sample, &d);
+	if (s->shadow && sink->burst)
+		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);
 }
 
@@ -389,6 +431,10 @@ void sampler_statistics(const struct sampler *s, struct sampler_statistics *out)
 	*out = (struct sampler_statistics){.sideband_lost = s->sideband_lost};
 	if (s->driver)
 		driver_statistics(s->driver, out);
+	if (s->shadow) {
+		shadow_statistics(s->shadow, &out->shadow);
+		out->map_bytes += out->shadow.map_bytes;
+	}
 	vec_each (r, &s->opened.rings)
 		out->map_bytes += r->ring.size;
 	vec_each (fd, &s->opened.sideband) {

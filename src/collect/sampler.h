@@ -11,6 +11,7 @@
 #define CULPRIT_COLLECT_SAMPLER_H
 
 #include "collect/event.h"
+#include "collect/shadow_user.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,6 +48,12 @@ struct sampler_options {
 	double rate;     /* samples a second on each CPU; 0 when period is given */
 	uint64_t period; /* events between samples */
 	enum sampler_how how;
+	/*
+	 * The interpreter runs from one in so many samples of the first event; 0: never. Where it
+	 * cannot be had sampler_why_not_shadow says why.
+	 */
+	uint32_t shadow_every;
+	struct shadow_options shadow;
 };
 
 int sampler_create(const struct sampler_options *o, struct sampler **out, struct err *e);
@@ -57,6 +64,9 @@ void sampler_disable(struct sampler *s);
 bool sampler_uses_bpf(const struct sampler *s);
 const char *sampler_why_not_bpf(const struct sampler *s); /* "" when it does */
 bool sampler_excludes_kernel(const struct sampler *s); /* perf_event_paranoid left only user mode */
+
+bool sampler_interprets(const struct sampler *s);
+const char *sampler_why_not_shadow(const struct sampler *s); /* "" when it does, or need not */
 
 /* An epoll descriptor that becomes readable when sampler_service has something urgent to do. */
 int sampler_fd(const struct sampler *s);
@@ -76,6 +86,7 @@ struct sampler_sink {
 	void (*record)(void *arg, const struct record *r); /* MMAP, COMM, FORK, EXIT, CGROUP */
 	void (*sample)(void *arg, const struct sample *s);
 	void *arg;
+	shadow_fn *burst; /* NULL: nobody wants them */
 };
 
 /* Empties rings and overflow buffers before they fill, redraws the periods. */
@@ -105,6 +116,7 @@ struct sampler_statistics {
 	uint64_t sideband_lost;        /* side-band records that found the ring full */
 	uint64_t bpf_run_ns, bpf_runs; /* 0 unless kernel.bpf_stats_enabled */
 	size_t map_bytes;              /* BPF maps and ring buffers */
+	struct shadow_statistics shadow;
 };
 void sampler_statistics(const struct sampler *s, struct sampler_statistics *out);
 

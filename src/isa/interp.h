@@ -2,8 +2,9 @@
 /*
  * An x86-64 interpreter that runs in shadow: it computes what a program is about to do from the
  * registers of an interrupted context, and never touches the program. Stores go to a private
- * overlay; what it cannot know (vector registers at the start, a page that is not there) is unknown,
- * and unknown values spread to what is computed from them. It stops where control flow is unknown.
+ * overlay; what it cannot know (vector registers at the start, a page that is not there) is
+ *unknown, and unknown values spread to what is computed from them. It stops where control flow is
+ *unknown.
  *
  * One source for user space (interp.c) and for BPF (the sampling interrupt), see the ASPLOS 2000
  * paper's section 3. The two differ only in how a word of memory is read: the includer defines
@@ -31,37 +32,45 @@ typedef int64_t s64;
 
 enum interp_stop {
 	INTERP_GOES_ON,
-	INTERP_FETCH,        /* the code cannot be read */
-	INTERP_INSTRUCTION,  /* an instruction it does not know */
-	INTERP_SYSTEM,       /* syscall, int, iret, hlt, privileged: it leaves what we can see */
-	INTERP_CONTROL,      /* where to go on is unknown */
-	INTERP_STORE,        /* a store to an unknown address */
-	INTERP_FAULT,        /* it would trap: division by zero, a non-canonical address */
-	INTERP_ROOM,         /* the overlay or the list of words is full */
-	INTERP_LENGTH,       /* a string operation on too many elements */
-	INTERP_DONE,         /* as many instructions as asked for */
-	INTERP_TIME,         /* as long as allowed in an interrupt */
+	INTERP_FETCH,       /* the code cannot be read */
+	INTERP_INSTRUCTION, /* an instruction it does not know */
+	INTERP_SYSTEM,      /* syscall, int, iret, hlt, privileged: it leaves what we can see */
+	INTERP_CONTROL,     /* where to go on is unknown */
+	INTERP_STORE,       /* a store to an unknown address */
+	INTERP_FAULT,       /* it would trap: division by zero, a non-canonical address */
+	INTERP_ROOM,        /* the overlay or the list of words is full */
+	INTERP_LENGTH,      /* a string operation on too many elements */
+	INTERP_DONE,        /* as many instructions as asked for */
+	INTERP_TIME,        /* as long as allowed in an interrupt */
 	INTERP_STOPS
 };
 
 enum interp_register {
-	INTERP_RAX, INTERP_RCX, INTERP_RDX, INTERP_RBX, INTERP_RSP, INTERP_RBP, INTERP_RSI, INTERP_RDI,
+	INTERP_RAX,
+	INTERP_RCX,
+	INTERP_RDX,
+	INTERP_RBX,
+	INTERP_RSP,
+	INTERP_RBP,
+	INTERP_RSI,
+	INTERP_RDI,
 	INTERP_REGISTERS = 16
 };
 
 /* As in rflags. */
-#define INTERP_CF 0x001u
-#define INTERP_PF 0x004u
-#define INTERP_AF 0x010u
-#define INTERP_ZF 0x040u
-#define INTERP_SF 0x080u
-#define INTERP_DF 0x400u
-#define INTERP_OF 0x800u
+#define INTERP_CF    0x001u
+#define INTERP_PF    0x004u
+#define INTERP_AF    0x010u
+#define INTERP_ZF    0x040u
+#define INTERP_SF    0x080u
+#define INTERP_DF    0x400u
+#define INTERP_OF    0x800u
 #define INTERP_FLAGS (INTERP_CF | INTERP_PF | INTERP_AF | INTERP_ZF | INTERP_SF | INTERP_OF)
 
-#define INTERP_WORDS   128 /* of the overlay */
-#define INTERP_LINES   16  /* of code, 32 bytes each */
-#define INTERP_PAGES   16  /* translations; used by BPF */
+#define INTERP_WORDS  128 /* of the overlay */
+#define INTERP_LINES  16  /* of code, 32 bytes each */
+#define INTERP_PAGES  16  /* translations; used by BPF */
+#define INTERP_INPUTS 1024
 
 /* Eight bytes that the run stored to. */
 struct interp_word {
@@ -93,8 +102,9 @@ struct interp_effect {
 	u64 value, source, old; /* result; second operand; destination before */
 	u64 address;            /* of the memory operand */
 	u64 stored_mask;
-	u32 has;                /* INTERP_HAS_* */
-	u8 length, op, size, destination; /* size in bytes of value; destination: register, or 0xff */
+	u32 has; /* INTERP_HAS_* */
+	u8 length, op, size,
+		destination; /* size in bytes of value; destination: register, or 0xff */
 };
 #define INTERP_HAS_VALUE   0x01u /* and it is known */
 #define INTERP_HAS_SOURCE  0x02u
@@ -102,8 +112,8 @@ struct interp_effect {
 #define INTERP_HAS_ADDRESS 0x08u
 #define INTERP_LOADS       0x10u
 #define INTERP_STORES      0x20u
-#define INTERP_BRANCH      0x40u  /* conditional; next tells how it went */
-#define INTERP_INDIRECT    0x80u  /* jump or call through register or memory, or return */
+#define INTERP_BRANCH      0x40u /* conditional; next tells how it went */
+#define INTERP_INDIRECT    0x80u /* jump or call through register or memory, or return */
 #define INTERP_CALL        0x100u
 #define INTERP_RETURN      0x200u
 #define INTERP_JUMP        0x400u /* direct */
@@ -150,7 +160,13 @@ struct interp {
 	struct interp_line line[INTERP_LINES];
 	struct interp_page page[INTERP_PAGES];
 	struct interp_word word[INTERP_WORDS];
-#ifndef __bpf__
+#ifdef __bpf__
+	/* Memory as the interrupt sees it: page tables, and where all of RAM is mapped. */
+	u64 pgd, stack;
+	u32 ninputs, keeps; /* whether the words that are read are kept, for running again */
+	u64 input[INTERP_INPUTS];
+	u64 lost[INTERP_INPUTS / 64]; /* inputs that could not be read, a bit each */
+#else
 	struct interp_effect effect;
 	int (*read)(void *arg, u64 address, u64 *word);
 	void *arg;
@@ -168,7 +184,8 @@ void interp_begin(struct interp *m, int (*read)(void *arg, u64 address, u64 *wor
 void interp_set_flags(struct interp *m, u64 rflags);
 u64 interp_flags(const struct interp *m); /* unknown ones are 0 */
 
-/* One instruction; m->effect tells what it did. Registers are unchanged unless it goes on. */
+/* One instruction; m->effect tells what it did. Where it does not go on, ip is unchanged, and what
+ * else the instruction changes may be changed. */
 enum interp_stop interp_step(struct interp *m);
 
 /* The length of the instruction at code, or 0 if it is none; n bytes are there. */

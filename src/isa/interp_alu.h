@@ -7,8 +7,10 @@
 
 #ifdef INTERP_EFFECTS
 #define INTERP_NOTE(statement) (statement)
+#define INTERP_NOTED(m)        ((m)->effect.has & INTERP_HAS_ADDRESS)
 #else
 #define INTERP_NOTE(statement) ((void)0)
+#define INTERP_NOTED(m)        1
 #endif
 
 /* ---- operands ---- */
@@ -33,8 +35,10 @@ INTERP_INLINE int interp_load_operand(struct interp *m, u64 address, u32 size)
 INTERP_INLINE int interp_store_operand(
 	struct interp *m, u64 address, u32 size, u64 value, u32 unknown)
 {
+	/* Of push [x] and call [x] the operand's address is noted, not the stack's. */
+	if (!INTERP_NOTED(m))
+		INTERP_NOTE(m->effect.address = address);
 	INTERP_NOTE(m->effect.has |= INTERP_STORES | INTERP_HAS_ADDRESS);
-	INTERP_NOTE(m->effect.address = address);
 	if (m->insn.address_unknown)
 		return INTERP_STORE;
 	if (!interp_canonical(address))
@@ -49,8 +53,8 @@ INTERP_INLINE void interp_note_values(
 	INTERP_NOTE(m->effect.value = value);
 	INTERP_NOTE(m->effect.source = source);
 	INTERP_NOTE(m->effect.size = (u8)size);
-	INTERP_NOTE(m->effect.has |= (unknown ? 0 : INTERP_HAS_VALUE) |
-				     (source_unknown ? 0 : INTERP_HAS_SOURCE));
+	INTERP_NOTE(m->effect.has |=
+		    (unknown ? 0 : INTERP_HAS_VALUE) | (source_unknown ? 0 : INTERP_HAS_SOURCE));
 }
 
 /* ---- counting bits ---- */
@@ -346,7 +350,7 @@ INTERP_INLINE u64 interp_operate(struct interp *m, u32 op, u64 a, u64 b, u32 siz
 INTERP_INLINE u32 interp_flags_read(u32 op)
 {
 	return op == INTERP_OP_ADC || op == INTERP_OP_SBB || op == INTERP_OP_ADCX ? INTERP_CF
-	       : op == INTERP_OP_ADOX						  ? INTERP_OF
+	       : op == INTERP_OP_ADOX                                             ? INTERP_OF
 										  : 0;
 }
 
@@ -359,10 +363,10 @@ INTERP_INLINE u32 interp_source_size(const struct interp_insn *i, u32 op)
 	if (op == INTERP_OP_MOVSX32)
 		return i->prefix & INTERP_P_16 && !(i->prefix & INTERP_P_W) ? 2 : 4;
 	if (op == INTERP_OP_CRC32)
-		return i->opcode == 0xf0                ? 1
-		       : i->prefix & INTERP_P_W          ? 8
-		       : i->prefix & INTERP_P_16         ? 2
-							: 4;
+		return i->opcode == 0xf0         ? 1
+		       : i->prefix & INTERP_P_W  ? 8
+		       : i->prefix & INTERP_P_16 ? 2
+						 : 4;
 	return i->size;
 }
 
@@ -391,16 +395,17 @@ INTERP_FN int interp_alu(struct interp *m)
 	source = interp_source_size(i, op);
 	address = i->address;
 	to_rm = form == INTERP_F_RM_R || form == INTERP_F_RM_I || form == INTERP_F_RM;
-	if (op == INTERP_OP_BT || op == INTERP_OP_BTS || op == INTERP_OP_BTR || op == INTERP_OP_BTC) {
+	if (op == INTERP_OP_BT || op == INTERP_OP_BTS || op == INTERP_OP_BTR ||
+		op == INTERP_OP_BTC) {
 		/* A bit string in memory: the offset reaches beyond the operand. */
 		if (i->memory && form == INTERP_F_RM_R) {
 			s64 offset = (s64)interp_extend(m->r[i->reg & 15], size);
 
 			if (interp_get_unknown(m, i->reg, size, prefix))
 				i->address_unknown = 1;
-			address += (u64)(size == 8   ? offset >> 6
-					 : size == 4 ? offset >> 5
-						     : offset >> 4) *
+			address += (u64)(size == 8     ? offset >> 6
+					   : size == 4 ? offset >> 5
+						       : offset >> 4) *
 				   size;
 		}
 	}
@@ -510,6 +515,8 @@ INTERP_FN int interp_alu(struct interp *m)
 		a = b = ua = ub = 0;
 	unknown = ua | ub | ((m->unknown_flags & interp_flags_read(op)) != 0);
 	interp_note_values(m, a, ua, b, ub, size);
+	INTERP_NOTE(m->effect.old = a);
+	INTERP_NOTE(m->effect.has |= ua ? 0 : INTERP_HAS_OLD);
 	if (op < INTERP_OP_BT) {
 		value = interp_operate(m, op, a, b, size, &unknown);
 	} else if (op == INTERP_OP_CRC32) {
@@ -526,6 +533,7 @@ INTERP_FN int interp_alu(struct interp *m)
 				return stop;
 		} else {
 			interp_set(m, to, size, prefix, value, unknown);
+			INTERP_NOTE(m->effect.destination = (u8)to);
 		}
 	}
 	/* An unknown destination of bsf leaves ZF known. */

@@ -83,7 +83,8 @@ INTERP_INLINE u64 interp_bytes(const struct interp *m, u32 at, u32 n)
 	return value;
 }
 
-/* The slot of an opcode behind a VEX or EVEX prefix; negative: none. Leaves `at` at the modrm byte. */
+/* The slot of an opcode behind a VEX or EVEX prefix; negative: none. Leaves `at` at the modrm byte.
+ */
 INTERP_INLINE int interp_vex(struct interp *m, u32 first, u32 *at, u32 *rex, u32 *prefix)
 {
 	struct interp_insn *i = &m->insn;
@@ -146,7 +147,9 @@ INTERP_INLINE int interp_opcode(struct interp *m, u32 *at, u32 *rex, u32 *prefix
 	}
 	m->insn.opcode = b;
 	*at = p;
-	which = *prefixes & INTERP_P_REPNE ? 3 : *prefixes & INTERP_P_REP ? 2 : *prefixes & INTERP_P_16;
+	which = *prefixes & INTERP_P_REPNE ? 3
+		: *prefixes & INTERP_P_REP ? 2
+					   : *prefixes & INTERP_P_16;
 	return (int)(base + which * 256 + b);
 }
 
@@ -192,8 +195,10 @@ INTERP_INLINE u32 interp_immediate_size(u64 entry, u32 prefix)
 	}
 }
 
-/* EVEX scales an 8-bit displacement by what is accessed; known only for stores and whole vectors. */
-INTERP_INLINE u64 interp_scale_displacement(struct interp *m, u64 entry, u32 prefix, u64 displacement)
+/* EVEX scales an 8-bit displacement by what is accessed; known only for stores and whole vectors.
+ */
+INTERP_INLINE u64 interp_scale_displacement(
+	struct interp *m, u64 entry, u32 prefix, u64 displacement)
 {
 	u32 code = INTERP_E_STORE(entry);
 
@@ -263,6 +268,11 @@ INTERP_FN int interp_decode(struct interp *m)
 		b = interp_prefix[interp_byte(m, at) & 255];
 		if (!b)
 			break;
+		/* Of two of a kind the last one counts. */
+		if (b & (INTERP_P_FS | INTERP_P_GS))
+			prefix &= ~(INTERP_P_FS | INTERP_P_GS);
+		if (b & (INTERP_P_REP | INTERP_P_REPNE))
+			prefix &= ~(INTERP_P_REP | INTERP_P_REPNE);
 		prefix |= b;
 		at++;
 	}
@@ -271,6 +281,9 @@ INTERP_FN int interp_decode(struct interp *m)
 		rex = b;
 		prefix |= INTERP_P_REX | (b & 8 ? INTERP_P_W : 0);
 		at++;
+		b = interp_byte(m, at); /* compilers write nothing between REX and the opcode */
+		if ((b & 0xf0) == 0x40 || interp_prefix[b & 255])
+			return INTERP_INSTRUCTION;
 	}
 	slot = interp_opcode(m, &at, &rex, &prefix);
 	if (slot < 0 || slot >= INTERP_SLOTS)
@@ -298,8 +311,8 @@ INTERP_FN int interp_decode(struct interp *m)
 		i->immediate |= interp_bytes(m, at + 4, 4) << 32;
 	if (INTERP_E_IMMEDIATE(entry) == INTERP_I_16 || INTERP_E_IMMEDIATE(entry) == INTERP_I_24)
 		i->immediate &= size == 2 ? 0xffff : 0xffffff;
-	else if (size == 1 || size == 2 || size == 4)
-		i->immediate = interp_extend(i->immediate, size);
+	else if (size < 8)
+		i->immediate = size ? interp_extend(i->immediate, size) : 0;
 	at += size;
 	i->length = at;
 	if (at > m->available || at > 15)

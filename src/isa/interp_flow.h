@@ -33,9 +33,12 @@ INTERP_FN int interp_pop(struct interp *m, u32 size)
 		return INTERP_FETCH;
 	m->insn.address_unknown = INTERP_RSP_UNKNOWN(m);
 	stop = interp_load_operand(m, m->r[INTERP_RSP], size);
-	if (!stop)
-		m->r[INTERP_RSP] += size;
-	return stop;
+	if (stop)
+		return stop;
+	m->r[INTERP_RSP] += size;
+	if (INTERP_RSP_UNKNOWN(m))
+		interp_lose(m, INTERP_RSP); /* a carry from one byte into the next */
+	return INTERP_GOES_ON;
 }
 
 INTERP_INLINE int interp_push_operand(struct interp *m)
@@ -170,8 +173,8 @@ INTERP_INLINE int interp_loop(struct interp *m, u32 op)
 			return INTERP_CONTROL;
 		count = (count - 1) & interp_mask(size);
 		interp_set(m, INTERP_RCX, size, INTERP_P_REX, count, 0);
-		taken = count != 0 && (op == INTERP_OP_LOOP ||
-					      (op == INTERP_OP_LOOPE) == (m->zero == 0));
+		taken = count != 0 &&
+			(op == INTERP_OP_LOOP || (op == INTERP_OP_LOOPE) == (m->zero == 0));
 	}
 	INTERP_NOTE(m->effect.has |= INTERP_BRANCH);
 	m->ip = taken ? i->next + i->immediate : i->next;
@@ -231,7 +234,8 @@ INTERP_FN int interp_control(struct interp *m)
 			target = m->r[i->rm & 15];
 			unknown = interp_get_unknown(m, i->rm, 8, INTERP_P_REX);
 		}
-		INTERP_NOTE(m->effect.has |= INTERP_INDIRECT | (op == INTERP_OP_CALLI ? INTERP_CALL : 0));
+		INTERP_NOTE(m->effect.has |=
+			    INTERP_INDIRECT | (op == INTERP_OP_CALLI ? INTERP_CALL : 0));
 		interp_note_values(m, target, unknown, 0, 1, 8);
 		stop = unknown ? INTERP_CONTROL : INTERP_GOES_ON;
 		if (!stop && op == INTERP_OP_CALLI)
@@ -292,8 +296,8 @@ INTERP_INLINE int interp_string_element(struct interp *m, u32 op, u32 size)
 }
 
 /*
- * A repeated instruction is left with the instruction pointer still on it when it has many elements: the
- * processor could be interrupted there too, and goes on with the same registers.
+ * A repeated instruction is left with the instruction pointer still on it when it has many
+ * elements: the processor could be interrupted there too, and goes on with the same registers.
  */
 INTERP_FN int interp_string(struct interp *m)
 {
@@ -358,8 +362,12 @@ INTERP_FN int interp_simple(struct interp *m)
 	value = interp_get(m, INTERP_RAX, size, INTERP_P_REX);
 	switch (op) {
 	case INTERP_OP_NOP:
-		/* 90 with REX.B is no nop. */
-		if (i->opcode == 0x90 && i->rm == 8 && !(i->entry & INTERP_E_MODRM)) {
+		/* cli, sti */
+		if (!m->kernel && !(i->entry & INTERP_E_MODRM) && (i->opcode | 1) == 0xfb)
+			return INTERP_SYSTEM;
+		/* 90 with REX.B is no nop, but for pause. */
+		if (i->opcode == 0x90 && i->rm == 8 && !(i->entry & INTERP_E_MODRM) &&
+			!(i->prefix & INTERP_P_REP)) {
 			i->size = i->prefix & INTERP_P_W ? 8 : i->prefix & INTERP_P_16 ? 2 : 4;
 			return interp_exchange(m, interp_get(m, 8, i->size, i->prefix),
 				interp_get_unknown(m, 8, i->size, i->prefix));
@@ -367,7 +375,8 @@ INTERP_FN int interp_simple(struct interp *m)
 		break;
 	case INTERP_OP_CBW:
 		unknown = interp_get_unknown(m, INTERP_RAX, size / 2, INTERP_P_REX);
-		interp_set(m, INTERP_RAX, size, INTERP_P_REX, interp_extend(value, size / 2), unknown);
+		interp_set(
+			m, INTERP_RAX, size, INTERP_P_REX, interp_extend(value, size / 2), unknown);
 		break;
 	case INTERP_OP_CWD:
 		value = (u64)((s64)interp_extend(value, size) >> 63);
@@ -434,11 +443,14 @@ INTERP_FN int interp_result(struct interp *m)
 	code = INTERP_E_STORE(entry);
 	INTERP_NOTE(m->effect.address = i->address);
 	if (i->memory && !i->address_unknown)
-		INTERP_NOTE(m->effect.has |= INTERP_HAS_ADDRESS | (code ? INTERP_STORES : INTERP_LOADS));
+		INTERP_NOTE(m->effect.has |=
+			    INTERP_HAS_ADDRESS | (code ? INTERP_STORES : INTERP_LOADS));
+	if (code == INTERP_E_STORE_ANY)
+		return INTERP_STORE;
 	if (code && i->memory) {
-		if (code == INTERP_E_STORE_ANY)
-			return INTERP_STORE;
 		bytes = code == INTERP_E_STORE_VL ? INTERP_P_VL(i->prefix) : 1u << (code - 1);
+		if (bytes == 4 && INTERP_E_SIZE(entry) == INTERP_S_Y)
+			bytes = i->size;
 		for (u32 k = 0; k < 8; k++) {
 			if (k * 8 >= bytes)
 				break;
@@ -468,8 +480,6 @@ INTERP_FN int interp_result(struct interp *m)
 	if (entry & INTERP_E_XALL)
 		m->known_xmm = 0;
 	interp_settle_flags(m, entry, 1);
-	if (INTERP_RSP_UNKNOWN(m))
-		return INTERP_CONTROL;
 	m->ip = i->next;
 	return INTERP_GOES_ON;
 }
@@ -491,6 +501,8 @@ INTERP_INLINE int interp_system(struct interp *m)
 		break;
 	case 0xca: /* clac, stac */
 	case 0xcb:
+		if (!m->kernel)
+			return INTERP_SYSTEM;
 		break;
 	default:
 		return INTERP_SYSTEM;

@@ -3,42 +3,42 @@
  * The interpreter's operations and the layout of its decode table (interp_table.h), which
  * tools/interp_table.c makes from what Zydis knows.
  *
- * A slot stands for one opcode of one map with one mandatory prefix and holds the number of its first
- * entry. An entry with INTERP_E_GROUP is the first of 16, by modrm.reg and whether modrm.mod is 3; one
- * with INTERP_E_SPLIT is the first of two, by the latter alone.
+ * A slot stands for one opcode of one map with one mandatory prefix and holds the number of its
+ * first entry. An entry with INTERP_E_GROUP is the first of 16, by modrm.reg and whether modrm.mod
+ * is 3; one with INTERP_E_SPLIT is the first of two, by the latter alone.
  */
 #ifndef CULPRIT_ISA_INTERP_OPS_H
 #define CULPRIT_ISA_INTERP_OPS_H
 
 /* Classes stand together, in the order in which they are told apart (interp_run.h). */
-#define INTERP_OPS(X) \
-	X(BAD) \
-	/* two operands; the first eight as their encodings */ \
-	X(ADD) X(OR) X(ADC) X(SBB) X(AND) X(SUB) X(XOR) X(CMP) X(TEST) X(MOV) X(MOVZX8) X(MOVZX16) \
-	X(MOVSX8) X(MOVSX16) X(MOVSX32) X(LEA) X(INC) X(DEC) X(NOT) X(NEG) X(SETCC) X(CMOVCC) \
-	X(BSWAP) X(MOVBE) X(IMUL) X(IMUL3) \
-	/* bits */ \
-	X(BT) X(BTS) X(BTR) X(BTC) X(BSF) X(BSR) X(TZCNT) X(LZCNT) X(POPCNT) X(ANDN) X(BLSI) \
-	X(BLSR) X(BLSMSK) X(BZHI) X(BEXTR) X(PDEP) X(PEXT) X(ADCX) X(ADOX) X(CRC32) \
-	/* shifts; the first eight as their encodings */ \
-	X(ROL) X(ROR) X(RCL) X(RCR) X(SHL) X(SHR) X(SAL) X(SAR) X(SHLD) X(SHRD) X(RORX) X(SARX) \
-	X(SHLX) X(SHRX) \
-	/* two results */ \
-	X(XCHG) X(XADD) X(CMPXCHG) X(CMPXCHG8B) X(MUL) X(IMUL1) X(DIV) X(IDIV) X(MULX) \
-	/* stack and control */ \
-	X(PUSH) X(POP) X(PUSHF) X(POPF) X(LEAVE) X(ENTER) X(JMP) X(JCC) X(CALL) X(RET) X(JMPI) \
-	X(CALLI) X(LOOPNE) X(LOOPE) X(LOOP) X(JRCXZ) \
-	/* strings */ \
-	X(MOVS) X(STOS) X(LODS) X(SCAS) X(CMPS) \
-	/* without operands */ \
-	X(NOP) X(CBW) X(CWD) X(LAHF) X(SAHF) X(CLC) X(STC) X(CMC) X(CLD) X(STD) X(XLAT) X(RDBASE) \
-	/* vectors; the results of the rest are unknown */ \
-	X(XMOV) X(XSTORE) X(XMOVQ) X(XSTOREQ) X(XMOVS) X(XLOW) X(XHIGH) X(XSTOREHIGH) X(XFROM) X(XTO) \
-	X(XAND) X(XANDN) X(XOR_) X(XXOR) X(XADD8) X(XADD16) X(XADD32) X(XADD64) X(XSUB8) X(XSUB16) \
-	X(XSUB32) X(XSUB64) X(XEQ8) X(XEQ16) X(XEQ32) X(XMINU8) X(XMASK8) X(XUNPACKLQ) X(XUNPACKHQ) \
-	X(XSHUF32) X(XSHL128) X(XSHR128) X(XPTEST) \
-	X(RESULT) /* does what the entry says: marks its results as unknown */ \
-	X(SYSTEM)
+#define INTERP_OPS(X)                                                                              \
+	X(BAD)                                                                                     \
+	/* two operands; the first eight as their encodings */                                     \
+	X(ADD)                                                                                     \
+	X(OR)                                                                                      \
+	X(ADC) X(SBB) X(AND) X(SUB) X(XOR) X(CMP) X(TEST) X(MOV) X(MOVZX8) X(MOVZX16) X(MOVSX8)    \
+		X(MOVSX16) X(MOVSX32) X(LEA) X(INC) X(DEC) X(NOT) X(NEG) X(SETCC) X(CMOVCC)        \
+			X(BSWAP) X(MOVBE) X(IMUL) X(IMUL3) /* bits */                              \
+		X(BT) X(BTS) X(BTR) X(BTC) X(BSF) X(BSR) X(TZCNT) X(LZCNT) X(POPCNT) X(ANDN)       \
+			X(BLSI) X(BLSR) X(BLSMSK) X(BZHI) X(BEXTR) X(PDEP) X(PEXT) X(ADCX) X(ADOX) \
+				X(CRC32) /* shifts; the first eight as their encodings */          \
+		X(ROL) X(ROR) X(RCL) X(RCR) X(SHL) X(SHR) X(SAL) X(SAR) X(SHLD) X(SHRD) X(RORX)    \
+			X(SARX) X(SHLX) X(SHRX) /* two results */                                  \
+		X(XCHG) X(XADD) X(CMPXCHG) X(CMPXCHG8B) X(MUL) X(IMUL1) X(DIV) X(IDIV)             \
+			X(MULX) /* stack and control */                                            \
+		X(PUSH) X(POP) X(PUSHF) X(POPF) X(LEAVE) X(ENTER) X(JMP) X(JCC) X(CALL) X(RET)     \
+			X(JMPI) X(CALLI) X(LOOPNE) X(LOOPE) X(LOOP) X(JRCXZ) /* strings */         \
+		X(MOVS) X(STOS) X(LODS) X(SCAS) X(CMPS) /* without operands */                     \
+		X(NOP) X(CBW) X(CWD) X(LAHF) X(SAHF) X(CLC) X(STC) X(CMC) X(CLD) X(STD) X(XLAT)    \
+			X(RDBASE) /* vectors; the results of the rest are unknown */               \
+		X(XMOV) X(XSTORE) X(XMOVQ) X(XSTOREQ) X(XMOVS) X(XLOW) X(XHIGH) X(XSTOREHIGH)      \
+			X(XFROM) X(XTO) X(XAND) X(XANDN) X(XOR_) X(XXOR) X(XADD8) X(XADD16) X(     \
+				XADD32) X(XADD64) X(XSUB8) X(XSUB16) X(XSUB32) X(XSUB64) X(XEQ8)   \
+				X(XEQ16) X(XEQ32) X(XMINU8) X(XMASK8) X(XUNPACKLQ) X(XUNPACKHQ)    \
+					X(XSHUF32) X(XSHL128) X(XSHR128) X(XPTEST)                 \
+						X(RESULT) /* does what the entry says: marks its   \
+							     results as unknown */                 \
+		X(SYSTEM)
 
 #define INTERP_OP_(name) INTERP_OP_##name,
 enum interp_op { INTERP_OPS(INTERP_OP_) INTERP_NOPS };
@@ -61,7 +61,7 @@ enum interp_form {
 	INTERP_F_R_RM_V,
 	INTERP_F_V_RM,
 	INTERP_F_RM_R_I, /* with RM_R_CL: no immediate */
-	INTERP_F_MOFFS,  /* accumulator and an absolute address; an odd bit 1 of the opcode stores */
+	INTERP_F_MOFFS, /* accumulator and an absolute address; an odd bit 1 of the opcode stores */
 };
 
 enum interp_immediate {
@@ -96,29 +96,29 @@ enum interp_size {
 #define INTERP_E_UNDEFINED(e) ((u32)((e) >> 36) & 0xfff) /* flags that get any */
 
 /* Results, for INTERP_OP_RESULT. */
-#define INTERP_E_REG      (1ull << 48) /* the general register of modrm.reg */
-#define INTERP_E_RM       (1ull << 49)
-#define INTERP_E_V        (1ull << 50)
-#define INTERP_E_RAX      (1ull << 51)
-#define INTERP_E_RCX      (1ull << 52)
-#define INTERP_E_RDX      (1ull << 53)
-#define INTERP_E_RBX      (1ull << 54)
-#define INTERP_E_XREG     (1ull << 55) /* the vector register of modrm.reg */
-#define INTERP_E_XRM      (1ull << 56)
-#define INTERP_E_XV       (1ull << 57)
-#define INTERP_E_XMM0     (1ull << 58)
-#define INTERP_E_XALL     (1ull << 59)
-#define INTERP_E_STORE(e) ((u32)((e) >> 61)) /* 0, or 1 + log2 of the bytes */
-#define INTERP_E_STORE_VL 6                  /* as many as the vector is long */
+#define INTERP_E_REG       (1ull << 48) /* the general register of modrm.reg */
+#define INTERP_E_RM        (1ull << 49)
+#define INTERP_E_V         (1ull << 50)
+#define INTERP_E_RAX       (1ull << 51)
+#define INTERP_E_RCX       (1ull << 52)
+#define INTERP_E_RDX       (1ull << 53)
+#define INTERP_E_RBX       (1ull << 54)
+#define INTERP_E_XREG      (1ull << 55) /* the vector register of modrm.reg */
+#define INTERP_E_XRM       (1ull << 56)
+#define INTERP_E_XV        (1ull << 57)
+#define INTERP_E_XMM0      (1ull << 58)
+#define INTERP_E_XALL      (1ull << 59)
+#define INTERP_E_STORE(e)  ((u32)((e) >> 61)) /* 0, or 1 + log2 of the bytes */
+#define INTERP_E_STORE_VL  6                  /* as many as the vector is long */
 #define INTERP_E_STORE_ANY 7
 
 /* Slots. */
-#define INTERP_SLOT_0F    256
-#define INTERP_SLOT_0F38  1280
-#define INTERP_SLOT_0F3A  2304
-#define INTERP_SLOT_VEX   3328 /* maps 1 to 3 */
-#define INTERP_SLOT_EVEX  6400 /* maps 1 to 3, 5, 6 */
-#define INTERP_SLOTS      11520
+#define INTERP_SLOT_0F   256
+#define INTERP_SLOT_0F38 1280
+#define INTERP_SLOT_0F3A 2304
+#define INTERP_SLOT_VEX  3328 /* maps 1 to 3 */
+#define INTERP_SLOT_EVEX 6400 /* maps 1 to 3, 5, 6 */
+#define INTERP_SLOTS     11520
 
 /* Legacy prefixes. */
 #define INTERP_P_16     0x01u
@@ -130,11 +130,11 @@ enum interp_size {
 #define INTERP_P_GS     0x40u
 #define INTERP_P_OTHER  0x80u
 /* What else decoding notes. */
-#define INTERP_P_REX    0x100u
-#define INTERP_P_W      0x200u
-#define INTERP_P_VEX    0x400u
-#define INTERP_P_EVEX   0x800u
-#define INTERP_P_VL(p)  (16u << ((p) >> 12 & 3)) /* bytes of a vector */
+#define INTERP_P_REX      0x100u
+#define INTERP_P_W        0x200u
+#define INTERP_P_VEX      0x400u
+#define INTERP_P_EVEX     0x800u
+#define INTERP_P_VL(p)    (16u << ((p) >> 12 & 3)) /* bytes of a vector */
 #define INTERP_P_VL_SHIFT 12
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR Apache-2.0 */
-/* Instructions with two results: exchanges, multiplication, division. Included by interp_run.h only. */
+/* Instructions with two results: exchanges, multiplication, division. Included by interp_run.h
+ * only. */
 #ifndef CULPRIT_ISA_INTERP_PAIR_H
 #define CULPRIT_ISA_INTERP_PAIR_H
 
@@ -106,7 +107,8 @@ INTERP_FN int interp_muldiv(struct interp *m, u64 b, u32 unknown)
 	} else if (op == INTERP_OP_IMUL1) {
 		low = interp_extend(a, size) * interp_extend(b, size);
 		high = size == 8 ? interp_multiply_high_signed(a, b) : low >> (size * 8 & 63);
-		m->carry = size == 8 ? high != (u64)((s64)low >> 63) : interp_extend(low, size) != low;
+		m->carry =
+			size == 8 ? high != (u64)((s64)low >> 63) : interp_extend(low, size) != low;
 		m->overflow = m->carry;
 	} else if (!divides) {
 		low = a * b;
@@ -173,8 +175,6 @@ INTERP_FN int interp_exchange(struct interp *m, u64 rm, u32 urm)
 			stop = interp_store_operand(m, i->address, size, b, ub);
 		else if (equal || ua)
 			interp_set(m, i->rm, size, prefix, b, ub);
-		else if (size == 4)
-			interp_set(m, i->rm, size, prefix, rm, urm);
 		if (stop)
 			return stop;
 		if (!equal || ua)
@@ -231,14 +231,14 @@ INTERP_FN int interp_exchange_wide(struct interp *m)
 	high = m->loaded;
 	unknown |= m->loaded_unknown | (((m->unknown | m->unknown_low) & used) != 0);
 	equal = low == (m->r[INTERP_RAX] & mask) && high == (m->r[INTERP_RDX] & mask);
-	INTERP_NOTE(m->effect.address = i->address);
 	if (unknown || equal) {
 		u32 lost = unknown || (m->unknown | m->unknown_low) >> INTERP_RBX & 1;
 
 		stop = interp_store_operand(m, i->address, half, m->r[INTERP_RBX], lost);
 		lost = unknown || (m->unknown | m->unknown_low) >> INTERP_RCX & 1;
 		if (!stop)
-			stop = interp_store_operand(m, i->address + half, half, m->r[INTERP_RCX], lost);
+			stop = interp_store_operand(
+				m, i->address + half, half, m->r[INTERP_RCX], lost);
 		if (stop)
 			return stop;
 	}
@@ -246,6 +246,7 @@ INTERP_FN int interp_exchange_wide(struct interp *m)
 		interp_set(m, INTERP_RAX, half, INTERP_P_REX, low, unknown);
 		interp_set(m, INTERP_RDX, half, INTERP_P_REX, high, unknown);
 	}
+	INTERP_NOTE(m->effect.address = i->address);
 	/* Of the flags ZF alone changes. */
 	if (unknown)
 		m->unknown_flags |= INTERP_ZF;

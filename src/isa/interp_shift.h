@@ -17,8 +17,8 @@ INTERP_INLINE u64 interp_right(u64 x, u32 n)
 }
 
 /*
- * One shift by 1..63 that sets flags; the count is masked already. Where the manual says that a flag
- * or the result is undefined it becomes unknown.
+ * One shift by 1..63 that sets flags; the count is masked already. Where the manual says that a
+ * flag or the result is undefined it becomes unknown.
  */
 INTERP_FN u64 interp_shift_by(struct interp *m, u64 a, u64 b, u32 n, u32 *unknown)
 {
@@ -100,9 +100,8 @@ INTERP_FN u64 interp_shift_by(struct interp *m, u64 a, u64 b, u32 n, u32 *unknow
 				interp_mask(size);
 			m->carry = interp_right(a, r - 1) & 1;
 		}
-		m->overflow = op == INTERP_OP_RCL
-				      ? (value & top ? 1 : 0) ^ m->carry
-				      : (value ^ value << 1) >> ((bits - 1) & 63) & 1;
+		m->overflow = op == INTERP_OP_RCL ? (value & top ? 1 : 0) ^ m->carry
+						  : (value ^ value << 1) >> ((bits - 1) & 63) & 1;
 		break;
 	}
 	if (op >= INTERP_OP_ROL && op <= INTERP_OP_RCR) {

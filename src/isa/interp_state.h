@@ -7,8 +7,8 @@
 #include "isa/interp_ops.h"
 
 /*
- * The verifier of BPF checks a global function once and for all, and a static one at each of its calls.
- * It wants every pointer checked and every index masked.
+ * The verifier of BPF checks a global function once and for all, and a static one at each of its
+ * calls. It wants every pointer checked and every index masked.
  */
 #ifdef __bpf__
 #define INTERP_FN __attribute__((noinline))
@@ -69,7 +69,8 @@ INTERP_INLINE void interp_set(
 	if (size >= 4)
 		m->r[reg & 15] = size == 4 ? (u32)value : value;
 	else
-		m->r[reg & 15] = (m->r[reg & 15] & ~interp_mask(size)) | (value & interp_mask(size));
+		m->r[reg & 15] =
+			(m->r[reg & 15] & ~interp_mask(size)) | (value & interp_mask(size));
 	m->unknown_low = unknown ? m->unknown_low | bit : m->unknown_low & ~bit;
 	if (unknown && size > 1)
 		m->unknown |= bit;
@@ -245,8 +246,7 @@ INTERP_FN int interp_load(struct interp *m, u64 address, u32 size)
 	return 0;
 }
 
-INTERP_INLINE int interp_store_word(
-	struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
+INTERP_INLINE int interp_store_word(struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
 {
 	u32 hash = interp_hash(address);
 	u64 mask;
@@ -287,8 +287,8 @@ INTERP_FN int interp_store(struct interp *m, u64 address, u32 size, u64 data, u3
 		return -1;
 	if (offset + size <= 8)
 		return 0;
-	return interp_store_word(
-		m, address - offset + 8, bytes >> 8 & 0xff, data >> ((64 - offset * 8) & 63), unknown);
+	return interp_store_word(m, address - offset + 8, bytes >> 8 & 0xff,
+		data >> ((64 - offset * 8) & 63), unknown);
 }
 
 /* Real machines fault on addresses in the hole between the halves. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR Apache-2.0 */
 /*
- * Moves and integer operations on 128-bit vectors whose value is known because the run itself loaded
- * or made it. Included by interp_run.h only.
+ * Moves and integer operations on 128-bit vectors whose value is known because the run itself
+ * loaded or made it. Included by interp_run.h only.
  */
 #ifndef CULPRIT_ISA_INTERP_VECTOR_H
 #define CULPRIT_ISA_INTERP_VECTOR_H
@@ -121,7 +121,8 @@ INTERP_INLINE int interp_store_vector(struct interp *m, u64 low, u64 high, u32 u
 }
 
 /* The rm operand: 16, 8 or 4 bytes of memory, or a register. */
-INTERP_INLINE int interp_vector_operand(struct interp *m, u32 bytes, u64 *low, u64 *high, u32 *unknown)
+INTERP_INLINE int interp_vector_operand(
+	struct interp *m, u32 bytes, u64 *low, u64 *high, u32 *unknown)
 {
 	struct interp_insn *i = &m->insn;
 	int stop;
@@ -298,7 +299,9 @@ INTERP_FN int interp_vector(struct interp *m)
 		} else {
 			low = n < 8 ? b << n * 8 : 0;
 			high = n ? interp_window(b, b2, 0) : b;
-			high = n == 0 ? b2 : n >= 8 ? b << ((n - 8) * 8 & 63) : b2 << n * 8 | b >> (64 - n * 8);
+			high = n == 0   ? b2
+			       : n >= 8 ? b << ((n - 8) * 8 & 63)
+					: b2 << n * 8 | b >> (64 - n * 8);
 		}
 		break;
 	case INTERP_OP_XPTEST:

@@ -302,7 +302,7 @@ static void see_sample(void *arg, const struct sample *s)
 
 static void drain(struct sampler *s, struct seen *seen)
 {
-	struct sampler_sink sink = {see_record, see_sample, seen};
+	struct sampler_sink sink = {.record = see_record, .sample = see_sample, .arg = seen};
 
 	sampler_drain(s, &sink);
 	assert_int_equal(seen->disorder, 0);
@@ -338,7 +338,7 @@ static void check_all_arrive(enum sampler_how how)
 {
 	static struct seen seen;
 	struct sampler *s = sample_faults(how, getpid());
-	struct sampler_sink sink = {see_record, see_sample, &seen};
+	struct sampler_sink sink = {.record = see_record, .sample = see_sample, .arg = &seen};
 	struct sampler_account a;
 
 	seen = (struct seen){.pid = getpid()};
@@ -606,7 +606,8 @@ static int clock_as_nobody(void)
 		.target = {.pids = &self, .npids = 1}, .events = &ev, .nevents = 1, .rate = 1000};
 	struct sampler *s;
 	struct sampler_account a;
-	struct sampler_sink sink = {see_record, see_sample, calloc(1, sizeof(struct seen))};
+	struct sampler_sink sink = {
+		.record = see_record, .sample = see_sample, .arg = calloc(1, sizeof(struct seen))};
 
 	if (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0)
 		return 1;

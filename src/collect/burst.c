@@ -1,0 +1,63 @@
+#include "collect/burst.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct inputs {
+	const uint64_t *word, *lost;
+	uint32_t n, next;
+	bool short_of; /* one more was asked for than there are */
+};
+
+static int next_input(void *arg, uint64_t address, uint64_t *word)
+{
+	struct inputs *in = arg;
+	uint32_t i = in->next++;
+
+	(void)address;
+	*word = 0;
+	if (i >= in->n) {
+		in->short_of = true;
+		return -ENODATA;
+	}
+	*word = in->word[i];
+	return in->lost[i / 64] >> (i & 63) & 1 ? -EFAULT : 0;
+}
+
+static void set_state(struct interp *m, const uint64_t *state)
+{
+	memcpy(m->r, state, sizeof m->r);
+	m->ip = state[16];
+	m->base[0] = state[17];
+	m->base[1] = state[18];
+	interp_set_flags(m, state[19]);
+}
+
+bool burst_replay(const struct shadow_burst *b, const uint64_t *words, struct interp *m,
+	burst_step_fn *fn, void *arg)
+{
+	struct inputs in = {.word = words + SHADOW_STATE,
+		.lost = words + SHADOW_STATE + b->inputs,
+		.n = b->inputs};
+
+	if (b->words != SHADOW_HEAD + SHADOW_STATE + b->inputs + (b->inputs + 63u) / 64)
+		return false;
+	interp_begin(m, next_input, &in);
+	set_state(m, words);
+	m->kernel = b->kernel;
+	for (uint32_t i = 0; i < (uint32_t)b->skipped + b->steps; i++) {
+		if (interp_step(m) != INTERP_GOES_ON || in.short_of)
+			return false;
+		if (i >= b->skipped)
+			fn(arg, m);
+	}
+	return m->ip == b->end;
+}
+
+void burst_edges(const struct shadow_burst *b, const uint64_t *words, burst_edge_fn *fn, void *arg)
+{
+	if (b->inputs || b->words != SHADOW_HEAD + 2u * b->edges)
+		return;
+	for (uint32_t i = 0; i < b->edges; i++)
+		fn(arg, words[2 * i], words[2 * i + 1]);
+}

@@ -1,0 +1,327 @@
+#include "collect/shadow.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "collect/shadow_user.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+
+#include "collect/shadow.skel.h"
+
+#define MOST_NS    30000 /* of one burst */
+#define STACK_SIZE 16384 /* of a task in the kernel */
+
+struct shadow {
+	struct shadow_bpf *bpf;
+	struct shadow_cpu *cpus;
+	unsigned ncpus;
+	struct ring_buffer *doorbell;
+};
+
+static _Thread_local char complaint[200];
+
+static int keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	if (level == LIBBPF_WARN && !*complaint) {
+		vsnprintf(complaint, sizeof complaint, fmt, args);
+		complaint[strcspn(complaint, "\n")] = 0;
+	}
+	return 0;
+}
+
+/* ---- the machine ---- */
+
+/* Bits of a physical address; those above are flags, or the mark of an encrypted page. */
+static uint64_t frame_mask(void)
+{
+	unsigned a, b, c, d, bits = 46;
+
+	if (__get_cpuid(0x80000008, &a, &b, &c, &d))
+		bits = a & 0xff;
+	if (bits < 32 || bits > 52)
+		bits = 46;
+	/* Memory encryption (AMD) takes one bit away. */
+	if (__get_cpuid(0x8000001f, &a, &b, &c, &d) && a & 3 && (b & 63) < bits)
+		bits = b & 63;
+	return ((1ull << bits) - 1) & ~4095ull;
+}
+
+/* Five levels of page tables are used when the processor and the kernel both can. */
+static unsigned table_levels(void)
+{
+	struct buf text = {0};
+	unsigned levels = 4;
+
+	io_read_file(AT_FDCWD, "/proc/cpuinfo", 1 << 20, &text);
+	if (strstr(buf_cstr(&text), " la57"))
+		levels = 5;
+	buf_deinit(&text);
+	return levels;
+}
+
+/* The end of RAM, from the resources; 0 when they are hidden. */
+static uint64_t memory_end(void)
+{
+	struct buf text = {0};
+	uint64_t most = 0;
+
+	io_read_file(AT_FDCWD, "/proc/iomem", 1 << 20, &text);
+	for (const char *at = buf_cstr(&text), *start; (at = strstr(at, " : System RAM")); at++) {
+		uint64_t high;
+
+		for (start = at; start > (char *)text.p && start[-1] != '-';)
+			start--;
+		high = strtoull(start, NULL, 16);
+		if (high >= most)
+			most = high + 1;
+	}
+	buf_deinit(&text);
+	return most > 1 ? most : 0;
+}
+
+/* The address of a symbol of the kernel; 0: none, or hidden. */
+static uint64_t kernel_symbol(const char *text, const char *end_of_line)
+{
+	const char *at = strstr(text, end_of_line);
+
+	if (!at)
+		return 0;
+	while (at > text && at[-1] != '\n')
+		at--;
+	return strtoull(at, NULL, 16);
+}
+
+static void kernel_image(uint64_t *start, uint64_t *end)
+{
+	struct buf text = {0};
+
+	io_read_file(AT_FDCWD, "/proc/kallsyms", 64 << 20, &text);
+	*start = kernel_symbol(buf_cstr(&text), " T _stext\n");
+	*end = kernel_symbol(buf_cstr(&text), " T _etext\n") & ~4095ull; /* whole pages of it */
+	buf_deinit(&text);
+}
+
+/* ---- loading ---- */
+
+static void describe_machine(struct shadow_bpf *b)
+{
+	uint64_t start = 0, end = 0;
+
+	kernel_image(&start, &end);
+	b->rodata->image_start = start;
+	b->rodata->image_end = end;
+	b->rodata->frame_mask = frame_mask();
+	b->rodata->levels = table_levels();
+	b->rodata->stack_size = STACK_SIZE;
+}
+
+static int open_and_load(unsigned cpus, uint64_t base, struct shadow_bpf **out)
+{
+	struct shadow_bpf *b = shadow_bpf__open();
+	int r;
+
+	if (!b)
+		return -errno;
+	describe_machine(b);
+	b->rodata->direct_map = base;
+	b->rodata->direct_map_size = base ? memory_end() : 0;
+	/* The search needs none of the rest. */
+	bpf_program__set_autoload(b->progs.shadow_sample, base != 0);
+	bpf_program__set_autoload(b->progs.find_direct_map, base == 0);
+	r = bpf_map__set_max_entries(b->maps.cpus, cpus);
+	if (!r)
+		r = bpf_map__set_max_entries(b->maps.states, cpus);
+	if (!r)
+		r = shadow_bpf__load(b);
+	if (r)
+		shadow_bpf__destroy(b);
+	else
+		*out = b;
+	return r;
+}
+
+/* Has the kernel look for a word of ours through our own page tables. */
+static int find_direct_map(uint64_t *base)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	struct shadow_bpf *b;
+	uint64_t *word;
+	int r = open_and_load(1, 0, &b);
+
+	if (r)
+		return r;
+	word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (word == MAP_FAILED || getrandom(word, sizeof *word, 0) != sizeof *word) {
+		r = -ENOMEM;
+	} else {
+		b->bss->sought_address = (uintptr_t)word;
+		b->bss->sought_word = *word;
+		r = bpf_prog_test_run_opts(bpf_program__fd(b->progs.find_direct_map), &run);
+		*base = b->bss->found_base;
+		r = r ? -errno : *base ? 0 : -ENOENT;
+	}
+	if (word != MAP_FAILED)
+		munmap(word, 4096);
+	shadow_bpf__destroy(b);
+	return r;
+}
+
+static int explain(int code, struct err *e)
+{
+	if (code == -EPERM || code == -EACCES)
+		return err_set(e, -EPERM,
+			"interpreting is not allowed: it needs CAP_BPF and CAP_PERFMON, or root");
+	if (code == -ENOENT)
+		return err_set(e, -EOPNOTSUPP,
+			"interpreting: the kernel's map of memory was not found on this machine");
+	return err_errno(
+		e, code, "BPF: cannot load the interpreter%s%s", *complaint ? ": " : "", complaint);
+}
+
+static int load(struct shadow *s, struct err *e)
+{
+	libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
+	uint64_t base = 0;
+	int r;
+
+	*complaint = 0;
+	r = find_direct_map(&base);
+	if (!r)
+		r = open_and_load(s->ncpus, base, &s->bpf);
+	libbpf_set_print(before);
+	return r ? explain(r, e) : 0;
+}
+
+static int ignore_ring(void *arg, void *data, size_t size)
+{
+	(void)arg, (void)data, (void)size;
+	return 0;
+}
+
+static int map_buffers(struct shadow *s, const struct shadow_options *o, struct err *e)
+{
+	void *p = mmap(NULL, s->ncpus * sizeof *s->cpus, PROT_READ | PROT_WRITE, MAP_SHARED,
+		bpf_map__fd(s->bpf->maps.cpus), 0);
+
+	if (p == MAP_FAILED)
+		return err_errno(e, -errno, "BPF: cannot map the interpreter's buffers");
+	s->cpus = p;
+	s->doorbell = ring_buffer__new(bpf_map__fd(s->bpf->maps.doorbell), ignore_ring, NULL, NULL);
+	if (!s->doorbell)
+		return err_errno(e, -errno, "BPF: cannot map the interpreter's ring buffer");
+	for (unsigned i = 0; i < s->ncpus; i++)
+		s->cpus[i].orders = (struct shadow_orders){.steps = o->steps,
+			.skip = o->skip,
+			.values = o->values,
+			.user = o->user,
+			.kernel = o->kernel,
+			.most_ns = MOST_NS,
+			.share = (uint32_t)(o->share * 65536)};
+	return 0;
+}
+
+int shadow_create(const struct shadow_options *o, unsigned cpus, struct shadow **out, struct err *e)
+{
+	struct shadow *s = xcalloc(1, sizeof *s);
+	int r;
+
+	s->ncpus = cpus;
+	r = load(s, e);
+	if (!r)
+		r = map_buffers(s, o, e);
+	if (r < 0)
+		shadow_destroy(s);
+	else
+		*out = s;
+	return r;
+}
+
+void shadow_destroy(struct shadow *s)
+{
+	if (!s)
+		return;
+	ring_buffer__free(s->doorbell);
+	if (s->cpus)
+		munmap(s->cpus, s->ncpus * sizeof *s->cpus);
+	shadow_bpf__destroy(s->bpf);
+	free(s);
+}
+
+int shadow_program(const struct shadow *s)
+{
+	return bpf_program__fd(s->bpf->progs.shadow_sample);
+}
+
+int shadow_fd(const struct shadow *s)
+{
+	return ring_buffer__epoll_fd(s->doorbell);
+}
+
+/* ---- reading ---- */
+
+static uint64_t load_acquire(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static void service_cpu(struct shadow_cpu *c, uint64_t until, shadow_fn *fn, void *arg)
+{
+	uint64_t head = load_acquire(&c->head), tail = c->tail;
+
+	while (tail < head) {
+		const uint64_t *at = &c->buffer[tail % SHADOW_WORDS];
+		const struct shadow_burst *b = (const struct shadow_burst *)at;
+
+		if (!b->words) { /* the rest of the buffer */
+			tail += SHADOW_WORDS - tail % SHADOW_WORDS;
+			continue;
+		}
+		if (b->time > until)
+			break;
+		fn(arg, b, at + SHADOW_HEAD);
+		tail += b->words;
+	}
+	__atomic_store_n(&c->tail, tail, __ATOMIC_RELEASE);
+}
+
+void shadow_service(struct shadow *s, uint64_t until, shadow_fn *fn, void *arg)
+{
+	ring_buffer__consume(s->doorbell);
+	for (unsigned i = 0; i < s->ncpus; i++)
+		service_cpu(&s->cpus[i], until, fn, arg);
+}
+
+void shadow_statistics(const struct shadow *s, struct shadow_statistics *out)
+{
+	*out = (struct shadow_statistics){
+		.map_bytes = s->ncpus * (sizeof *s->cpus + sizeof(struct interp))};
+	for (unsigned i = 0; i < s->ncpus; i++) {
+		const struct shadow_cpu *c = &s->cpus[i];
+
+		out->bursts += c->bursts;
+		out->steps += c->steps;
+		out->ns += c->ns;
+		out->dropped += c->dropped;
+		out->withheld += c->withheld;
+		out->refused += c->refused;
+		if (c->longest > out->longest)
+			out->longest = c->longest;
+		for (int k = 0; k < INTERP_STOPS; k++)
+			out->stops[k] += c->stops[k];
+	}
+}

@@ -1,0 +1,67 @@
+/*
+ * What the interpreter in the sampling interrupt (shadow.bpf.c) and its user-space half
+ * (shadow.c, by way of shadow_user.h) share.
+ *
+ * From some of the samples the interpreter runs on from the interrupted context. A burst that it
+ * wrote says which way the branches went; when values are wanted it holds instead the registers it
+ * began with and the words of memory it read, from which user space runs it again (interp.h).
+ */
+#ifndef CULPRIT_COLLECT_SHADOW_H
+#define CULPRIT_COLLECT_SHADOW_H
+
+#include "isa/interp.h"
+
+#define SHADOW_WORDS 32768 /* of a CPU's buffer: 256 KB */
+#define SHADOW_EDGES 256   /* of a burst, at most */
+#define SHADOW_STATE 20    /* words: registers, ip, fs and gs base, flags */
+
+/*
+ * A burst in the buffer. What follows it are edges (from, to), or with inputs the state, the inputs
+ * and a bit for each that could not be read.
+ */
+struct shadow_burst {
+	u32 words; /* of all of it; 0: the rest of the buffer is unused, go on at its beginning */
+	u32 generation; /* exec generation, as the driver's tags have it */
+	u32 pid, tid;
+	u64 time;           /* CLOCK_MONOTONIC ns */
+	u16 skipped, steps; /* instructions: passed over first, then looked at */
+	u16 edges, inputs;
+	u8 stop; /* enum interp_stop */
+	u8 kernel;
+	u16 pad;
+	u32 failed; /* loads that could not be read */
+	u64 end;    /* the instruction pointer after the last step */
+};
+#define SHADOW_HEAD (sizeof(struct shadow_burst) / 8)
+#define SHADOW_MOST (SHADOW_HEAD + SHADOW_STATE + INTERP_INPUTS + 2 * SHADOW_EDGES) /* words */
+
+/* What a CPU may do; set by user space, read at every burst. */
+struct shadow_orders {
+	u32 steps;  /* at most; drawn at random up to here, as the ASPLOS 2000 paper's section 7 */
+	u32 skip;   /* instructions passed over first: at most, drawn at random */
+	u32 values; /* keep inputs */
+	u32 user, kernel; /* interpret these modes */
+	u32 most_ns;      /* of one burst */
+	u32 share;        /* of each CPU's time for all bursts together, in 1/65536 */
+	u32 pad;
+};
+
+/* A CPU's buffer. Nothing is atomic: all of it belongs to its CPU, except what user space is said
+ * to set. */
+struct shadow_cpu {
+	struct shadow_orders orders; /* set by user space */
+	u64 head;                    /* words ever written */
+	u64 bursts, steps, ns;       /* done */
+	u64 dropped;                 /* bursts that found no room */
+	u64 withheld;                /* bursts not begun because the share was used up */
+	u64 refused;   /* samples of a mode that is not asked for, or without memory */
+	u64 stops[16]; /* by enum interp_stop */
+	u64 longest;   /* ns of the longest burst */
+	s64 credit;    /* ns that may be spent */
+	u64 last;      /* time of the last look */
+	u32 busy;
+	u64 tail __attribute__((aligned(64))); /* words read; set by user space */
+	u64 buffer[SHADOW_WORDS] __attribute__((aligned(64)));
+};
+
+#endif
