@@ -27,7 +27,7 @@ struct
 try {
 	bool w, o16;
 	int vl;
-	int reg;
+	int reg, rm;
 	bool direct; /* mod 3 */
 	bool sib;
 	bool alone; /* VEX.vvvv is not used */
@@ -297,6 +297,12 @@ static bool is_system(const struct decoded *d)
 
 static ZydisDecoder decoder;
 
+/* VEX.vvvv, inverted: edx, another one for gathers, or none. */
+static int unused_or(const struct try *t)
+{
+	return t->alone ? 0xf : t->sib ? (t->reg == 7 ? 0xb : 0x8) : 0xd;
+}
+
 static size_t encode(const struct opcode *o, const struct try *t, uint8_t *p)
 {
 	static const uint8_t prefix[] = {0, 0x66, 0xf3, 0xf2};
@@ -315,19 +321,18 @@ static size_t encode(const struct opcode *o, const struct try *t, uint8_t *p)
 	} else if (o->encoding == VEX) {
 		p[n++] = 0xc4;
 		p[n++] = (uint8_t)(0xe0 | o->map);
-		p[n++] = (uint8_t)(t->w << 7 | (t->alone ? 0xf : 0xd) << 3 | (t->vl & 1) << 2 |
-				   o->prefix);
+		p[n++] = (uint8_t)(t->w << 7 | unused_or(t) << 3 | (t->vl & 1) << 2 | o->prefix);
 	} else {
 		p[n++] = 0x62;
 		p[n++] = (uint8_t)(0xf0 | o->map);
-		p[n++] = (uint8_t)(t->w << 7 | (t->alone ? 0xf : 0xd) << 3 | 4 | o->prefix);
+		p[n++] = (uint8_t)(t->w << 7 | unused_or(t) << 3 | 4 | o->prefix);
 		p[n++] = (uint8_t)(t->vl << 5 | 8 | (t->sib ? 1 : 0)); /* gathers need a mask */
 	}
 	p[n++] = (uint8_t)o->byte;
-	p[n++] = (uint8_t)((t->direct ? 0xc1 : t->sib ? 4 : 0) | t->reg << 3);
+	p[n++] = (uint8_t)((t->direct ? 0xc0 | t->rm : t->sib ? 4 : 0) | t->reg << 3);
 	memset(p + n, 0, 16);
 	if (t->sib)
-		p[n] = 0x08; /* index rcx or xmm1 */
+		p[n] = (uint8_t)((t->reg == 5 ? 6 : 5) << 3); /* gathers want three registers */
 	return n + 12;
 }
 
@@ -649,8 +654,14 @@ static u64 make_entry(const struct opcode *o, int reg, bool direct)
 		t.sib = k / 8 == 1 && !direct;
 		if (k / 8 == 2)
 			t.vl = 2;
-		found = decode(o, &t, &d);
+		for (int rm = 1; rm <= 8 && !found; rm++) { /* some need a certain register */
+			t.rm = rm & 7;
+			found = decode(o, &t, &d) && (direct || rm == 1);
+		}
 	}
+	/* Moves to and from control registers ignore modrm.mod; nobody writes such. */
+	if (o->encoding == LEGACY && o->map == 1 && (o->byte & 0xfc) == 0x20 && !direct)
+		found = false;
 	if (!found)
 		return INTERP_OP_BAD | (o->map || o->encoding != LEGACY ? INTERP_E_MODRM : 0);
 	struct try t2 = t;

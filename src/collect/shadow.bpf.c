@@ -175,6 +175,33 @@ __attribute__((noinline)) int interp_memory(struct interp *m, u64 address, u64 *
 	return place ? 0 : -1;
 }
 
+static __always_inline int interp_memory_line(struct interp *m, u64 address, u64 word[4])
+{
+	u64 place = place_of(m, address);
+
+	if (!place) { /* as one word that cannot be read */
+		if (m->keeps) {
+			u32 n = m->ninputs++;
+
+			m->lost[n / 64 % (INTERP_INPUTS / 64)] |= 1ull << (n & 63);
+		}
+		return -1;
+	}
+	place += address & 4095;
+	word[0] = peek(place);
+	word[1] = peek(place + 8);
+	word[2] = peek(place + 16);
+	word[3] = peek(place + 24);
+	if (m->keeps) {
+		u32 n = m->ninputs;
+
+		for (u32 i = 0; i < 4; i++)
+			m->input[(n + i) % INTERP_INPUTS] = word[i];
+		m->ninputs = n + 4;
+	}
+	return 0;
+}
+
 #include "isa/interp_run.h"
 
 /* ---- a burst ---- */

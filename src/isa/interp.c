@@ -9,6 +9,16 @@ static int interp_memory(struct interp *m, u64 address, u64 *word)
 	return m->read(m->arg, address, word);
 }
 
+/* In its order: a run is repeated from the words as they were read. */
+static int interp_memory_line(struct interp *m, u64 address, u64 word[4])
+{
+	for (u32 i = 0; i < 4; i++) {
+		if (m->read(m->arg, address + i * 8, &word[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 #include "isa/interp_run.h"
 
 void interp_begin(struct interp *m, int (*read)(void *arg, u64 address, u64 *word), void *arg)
@@ -56,7 +66,7 @@ unsigned interp_length(const u8 *code, unsigned n)
 	int stop;
 
 	m.available = n < 16 ? n : 16;
-	m.code[0] = m.code[1] = 0;
+	memset(m.code, 0, sizeof m.code);
 	memcpy(m.code, code, m.available);
 	m.insn.length = 0;
 	stop = interp_decode(&m);

@@ -9,10 +9,11 @@
  * One source for user space (interp.c) and for BPF (the sampling interrupt), see the ASPLOS 2000
  * paper's section 3. The two differ only in how a word of memory is read: the includer defines
  *
- *	static int interp_memory(struct interp *m, u64 address, u64 *word);
+ *	int interp_memory(struct interp *m, u64 address, u64 *word);
+ *	int interp_memory_line(struct interp *m, u64 address, u64 word[4]);
  *
- * for aligned 8-byte words (0, or negative when it cannot be read), then includes
- * interp_run.h. Everything that a run depends on is in struct interp and in the words that it
+ * for aligned 8-byte words and for four of them (aligned to 32 bytes); 0, or negative when they cannot be
+ * read. Then it includes interp_run.h. Everything that a run depends on is in struct interp and in the words that it
  * reads, so a run can be repeated elsewhere from its first state and these words, in their order.
  */
 #ifndef CULPRIT_ISA_INTERP_H
@@ -151,8 +152,8 @@ struct interp {
 	u32 stored;    /* words in the overlay */
 	u32 failed;    /* loads that could not be read; their values are unknown */
 	u64 filter;    /* of the overlay: words that are certainly not in it have a 0 */
-	u64 code[2];   /* bytes from ip on */
-	u32 available; /* so many of them */
+	u64 code[4];   /* 16 bytes from ip on, and zeros */
+	u32 available; /* so many of the 16 */
 	u32 loaded_unknown;
 	u64 loaded; /* what the last load found */
 	struct interp_insn insn;

@@ -53,8 +53,9 @@ INTERP_INLINE void interp_note_values(
 	INTERP_NOTE(m->effect.value = value);
 	INTERP_NOTE(m->effect.source = source);
 	INTERP_NOTE(m->effect.size = (u8)size);
-	INTERP_NOTE(m->effect.has |=
-		    (unknown ? 0 : INTERP_HAS_VALUE) | (source_unknown ? 0 : INTERP_HAS_SOURCE));
+	INTERP_NOTE(m->effect.has = (m->effect.has & ~(INTERP_HAS_VALUE | INTERP_HAS_SOURCE)) |
+				    (unknown ? 0 : INTERP_HAS_VALUE) |
+				    (source_unknown ? 0 : INTERP_HAS_SOURCE));
 }
 
 /* ---- counting bits ---- */
@@ -401,6 +402,8 @@ INTERP_FN int interp_alu(struct interp *m)
 		if (i->memory && form == INTERP_F_RM_R) {
 			s64 offset = (s64)interp_extend(m->r[i->reg & 15], size);
 
+			if (prefix & INTERP_P_ADDR32)
+				return INTERP_INSTRUCTION; /* the sum would wrap */
 			if (interp_get_unknown(m, i->reg, size, prefix))
 				i->address_unknown = 1;
 			address += (u64)(size == 8     ? offset >> 6

@@ -15,13 +15,8 @@ INTERP_INLINE int interp_line_at(struct interp *m, u64 address)
 	if (line->address == address && line->epoch == m->epoch)
 		return (int)n;
 	line->epoch = 0;
-	for (u32 i = 0; i < 4; i++) {
-		u64 word = 0;
-
-		if (interp_memory(m, address + i * 8, &word) < 0)
-			return -1;
-		line->code[i] = word;
-	}
+	if (interp_memory_line(m, address, line->code) < 0)
+		return -1;
 	line->address = address;
 	line->epoch = m->epoch;
 	return (int)n;
@@ -73,14 +68,18 @@ INTERP_INLINE u32 interp_byte(const struct interp *m, u32 at)
 	return ((const u8 *)m->code)[at & 15];
 }
 
-/* Little-endian, at most 4 bytes; reads beyond the 16 are rejected later, by the length. */
-INTERP_INLINE u64 interp_bytes(const struct interp *m, u32 at, u32 n)
+/* Eight bytes from `at` on; those beyond the 16 are rejected later, by the length. */
+INTERP_INLINE u64 interp_bytes(const struct interp *m, u32 at)
 {
-	u64 value = 0;
+#ifdef __bpf__
+	/* x86 does not mind, and the compiler would put it together byte by byte. */
+	return *(const u64 *)((const u8 *)m->code + (at & 15));
+#else
+	u64 value;
 
-	for (u32 i = 0; i < n; i++)
-		value |= (u64)interp_byte(m, at + i) << i * 8;
+	__builtin_memcpy(&value, (const u8 *)m->code + (at & 15), sizeof value);
 	return value;
+#endif
 }
 
 /* The slot of an opcode behind a VEX or EVEX prefix; negative: none. Leaves `at` at the modrm byte.
@@ -242,7 +241,7 @@ INTERP_INLINE u32 interp_modrm_address(struct interp *m, u32 at, u32 rex, u32 pr
 		if (prefix & INTERP_P_EVEX)
 			displacement = interp_scale_displacement(m, entry, prefix, displacement);
 	} else if (mod == 2 || !has_base) {
-		displacement = interp_extend(interp_bytes(m, at, 4), 4);
+		displacement = interp_extend(interp_bytes(m, at), 4);
 		at += 4;
 	}
 	i->address = address + displacement;
@@ -306,9 +305,7 @@ INTERP_FN int interp_decode(struct interp *m)
 			at = interp_modrm_address(m, at, rex, prefix, entry);
 	}
 	size = interp_immediate_size(entry, prefix);
-	i->immediate = interp_bytes(m, at, 4);
-	if (size == 8)
-		i->immediate |= interp_bytes(m, at + 4, 4) << 32;
+	i->immediate = interp_bytes(m, at);
 	if (INTERP_E_IMMEDIATE(entry) == INTERP_I_16 || INTERP_E_IMMEDIATE(entry) == INTERP_I_24)
 		i->immediate &= size == 2 ? 0xffff : 0xffffff;
 	else if (size < 8)
