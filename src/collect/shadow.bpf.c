@@ -24,6 +24,7 @@ typedef __s32 s32;
 typedef __s64 s64;
 
 #include "collect/shadow.h"
+#include "isa/interp_state.h"
 
 /* The few kernel fields we read; their places are fixed up at load time (CO-RE). */
 struct mm_struct {
@@ -104,11 +105,12 @@ static __always_inline u64 peek(u64 address)
 }
 
 /* Where the page of a user address is in the direct map; 0: nowhere we may read. */
-static __always_inline u64 walk(u64 pgd, u64 address)
+__attribute__((noinline)) u64 walk(u64 pgd, u64 address)
 {
 	u64 base = direct_map, entry, table = pgd;
 	u32 shift = levels == 5 ? 48 : 39;
 
+	INTERP_ROLLED
 	for (u32 level = 0; level < 5; level++) {
 		entry = peek(table + (address >> (shift & 63) & 511) * 8);
 		if ((entry & (PRESENT | USER)) != (PRESENT | USER))
@@ -175,15 +177,21 @@ __attribute__((noinline)) int interp_memory(struct interp *m, u64 address, u64 *
 	return place ? 0 : -1;
 }
 
-static __always_inline int interp_memory_line(struct interp *m, u64 address, u64 word[4])
+/* Into line n. */
+__attribute__((noinline)) int interp_memory_line(struct interp *m, u64 address, u32 n)
 {
-	u64 place = place_of(m, address);
+	u64 *word, place;
+
+	if (!m)
+		return -1;
+	word = m->line[n % INTERP_LINES].code;
+	place = place_of(m, address);
 
 	if (!place) { /* as one word that cannot be read */
 		if (m->keeps) {
-			u32 n = m->ninputs++;
+			u32 k = m->ninputs++;
 
-			m->lost[n / 64 % (INTERP_INPUTS / 64)] |= 1ull << (n & 63);
+			m->lost[k / 64 % (INTERP_INPUTS / 64)] |= 1ull << (k & 63);
 		}
 		return -1;
 	}
@@ -193,11 +201,11 @@ static __always_inline int interp_memory_line(struct interp *m, u64 address, u64
 	word[2] = peek(place + 16);
 	word[3] = peek(place + 24);
 	if (m->keeps) {
-		u32 n = m->ninputs;
+		u32 k = m->ninputs;
 
 		for (u32 i = 0; i < 4; i++)
-			m->input[(n + i) % INTERP_INPUTS] = word[i];
-		m->ninputs = n + 4;
+			m->input[(k + i) % INTERP_INPUTS] = word[i];
+		m->ninputs = k + 4;
 	}
 	return 0;
 }

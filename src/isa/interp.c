@@ -10,8 +10,10 @@ static int interp_memory(struct interp *m, u64 address, u64 *word)
 }
 
 /* In its order: a run is repeated from the words as they were read. */
-static int interp_memory_line(struct interp *m, u64 address, u64 word[4])
+static int interp_memory_line(struct interp *m, u64 address, u32 n)
 {
+	u64 *word = m->line[n].code;
+
 	for (u32 i = 0; i < 4; i++) {
 		if (m->read(m->arg, address + i * 8, &word[i]) < 0)
 			return -1;

@@ -10,10 +10,10 @@
  * paper's section 3. The two differ only in how a word of memory is read: the includer defines
  *
  *	int interp_memory(struct interp *m, u64 address, u64 *word);
- *	int interp_memory_line(struct interp *m, u64 address, u64 word[4]);
+ *	int interp_memory_line(struct interp *m, u64 address, u32 n);
  *
- * for aligned 8-byte words and for four of them (aligned to 32 bytes); 0, or negative when they cannot be
- * read. Then it includes interp_run.h. Everything that a run depends on is in struct interp and in the words that it
+ * for aligned 8-byte words, and for four of them (aligned to 32 bytes) that become line n of the code; 0,
+ * or negative when they cannot be read. Then it includes interp_run.h. Everything that a run depends on is in struct interp and in the words that it
  * reads, so a run can be repeated elsewhere from its first state and these words, in their order.
  */
 #ifndef CULPRIT_ISA_INTERP_H

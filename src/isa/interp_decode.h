@@ -15,7 +15,7 @@ INTERP_INLINE int interp_line_at(struct interp *m, u64 address)
 	if (line->address == address && line->epoch == m->epoch)
 		return (int)n;
 	line->epoch = 0;
-	if (interp_memory_line(m, address, line->code) < 0)
+	if (interp_memory_line(m, address, n) < 0)
 		return -1;
 	line->address = address;
 	line->epoch = m->epoch;
@@ -263,6 +263,7 @@ INTERP_FN int interp_decode(struct interp *m)
 	if (!m)
 		return INTERP_FETCH;
 	i = &m->insn;
+	INTERP_ROLLED
 	for (u32 k = 0; k < 14; k++) {
 		b = interp_prefix[interp_byte(m, at) & 255];
 		if (!b)

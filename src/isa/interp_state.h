@@ -15,6 +15,11 @@
 #else
 #define INTERP_FN static
 #endif
+#ifdef __clang__
+#define INTERP_ROLLED _Pragma("clang loop unroll(disable)") /* small code is warm code */
+#else
+#define INTERP_ROLLED
+#endif
 #define INTERP_INLINE static inline __attribute__((always_inline))
 
 INTERP_INLINE u64 interp_mask(u32 size)
@@ -182,6 +187,12 @@ INTERP_INLINE void interp_unpack_flags(struct interp *m, u64 flags, u32 which)
 
 /* ---- memory ---- */
 
+/* The includer's (interp.h). */
+#ifdef __bpf__
+int interp_memory(struct interp *m, u64 address, u64 *word);
+int interp_memory_line(struct interp *m, u64 address, u32 n);
+#endif
+
 #define INTERP_PROBES 8
 
 INTERP_INLINE u32 interp_hash(u64 address)
@@ -189,41 +200,64 @@ INTERP_INLINE u32 interp_hash(u64 address)
 	return (u32)((address >> 3) * 0x9e3779b97f4a7c15ull >> 40);
 }
 
-/*
- * The eight bytes at an aligned address as the program would see them: what was stored over what is
- * there. Returns a mask of the bytes that are unknown.
- */
-INTERP_INLINE u32 interp_word_at(struct interp *m, u64 address, u64 *out)
+/* The overlay's entry for a word: where it is, or could be put; negative: no room. */
+INTERP_FN int interp_find_word(const struct interp *m, u64 address)
 {
-	u32 hash = interp_hash(address), stored = 0, unknown = 0;
-	u64 data = 0, word = 0, mask = 0;
+	u32 hash = interp_hash(address);
 
-	if (m->filter >> (hash & 63) & 1) {
-		for (u32 i = 0; i < INTERP_PROBES; i++) {
-			const struct interp_word *w = &m->word[(hash + i) % INTERP_WORDS];
+	if (!m)
+		return -1;
+	INTERP_ROLLED
+	for (u32 i = 0; i < INTERP_PROBES; i++) {
+		u32 n = (hash + i) % INTERP_WORDS;
 
-			if (w->epoch != m->epoch)
-				break;
-			if (w->address != address)
-				continue;
-			stored = w->stored;
-			unknown = w->unknown;
-			data = w->data;
-			break;
-		}
+		if (m->word[n].epoch != m->epoch || m->word[n].address == address)
+			return (int)n;
 	}
-	if (stored != 0xff) {
-		if (interp_memory(m, address, &word) < 0) {
-			m->failed++;
-			unknown |= ~stored & 0xff;
-		}
-		/* A byte of mask for each bit of stored. */
-		mask = (stored & 0x7f) * 0x0002040810204081ull & 0x0101010101010101ull;
-		mask |= (u64)(stored >> 7) << 56;
-		mask *= 0xff;
-		data = (word & ~mask) | (data & mask);
+	return -1;
+}
+
+/* All bits of the bytes that a mask of eight bits names. */
+INTERP_INLINE u64 interp_spread(u32 bytes)
+{
+	u64 low = (bytes & 0x7f) * 0x0002040810204081ull & 0x0101010101010101ull;
+
+	return (low | (u64)(bytes >> 7 & 1) << 56) * 0xff;
+}
+
+/* What was stored over a word that was read; returns a mask of the bytes that are unknown. */
+INTERP_FN int interp_overlay(struct interp *m, u64 address, u32 unknown)
+{
+	const struct interp_word *w;
+	int n = interp_find_word(m, address);
+	u64 mask;
+
+	if (!m || n < 0)
+		return (int)unknown;
+	w = &m->word[(u32)n % INTERP_WORDS];
+	if (w->epoch != m->epoch)
+		return (int)unknown;
+	mask = interp_spread(w->stored);
+	m->loaded = (m->loaded & ~mask) | (w->data & mask);
+	return (int)((unknown & ~w->stored) | w->unknown);
+}
+
+/*
+ * The eight bytes at an aligned address as the program would see them, into m->loaded: what was
+ * stored over what is there. Returns a mask of the bytes that are unknown.
+ */
+INTERP_INLINE u32 interp_word_at(struct interp *m, u64 address)
+{
+	u32 unknown = 0;
+	u64 word = 0;
+
+	if (interp_memory(m, address, &word) < 0) {
+		m->failed++;
+		unknown = 0xff;
 	}
-	*out = data;
+	m->loaded = word;
+	if (m->filter >> (interp_hash(address) & 63) & 1)
+		unknown = (u32)interp_overlay(m, address, unknown);
 	return unknown;
 }
 
@@ -231,58 +265,51 @@ INTERP_INLINE u32 interp_word_at(struct interp *m, u64 address, u64 *out)
 INTERP_FN int interp_load(struct interp *m, u64 address, u32 size)
 {
 	u32 offset = address & 7, unknown;
-	u64 first = 0, second = 0;
+	u64 first;
 
 	if (!m)
 		return -1;
-	unknown = interp_word_at(m, address - offset, &first) >> offset;
-	first >>= offset * 8;
+	unknown = interp_word_at(m, address - offset) >> offset;
+	first = m->loaded >> offset * 8;
 	if (offset + size > 8) {
-		unknown |= interp_word_at(m, address - offset + 8, &second) << (8 - offset);
-		first |= second << ((64 - offset * 8) & 63);
+		unknown |= interp_word_at(m, address - offset + 8) << (8 - offset);
+		first |= m->loaded << ((64 - offset * 8) & 63);
 	}
 	m->loaded = first & interp_mask(size);
 	m->loaded_unknown = (unknown & ((1u << (size & 15)) - 1)) != 0;
 	return 0;
 }
 
-INTERP_INLINE int interp_store_word(struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
+INTERP_FN int interp_store_word(struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
 {
-	u32 hash = interp_hash(address);
-	u64 mask;
+	u64 mask = interp_spread(bytes);
+	struct interp_word *w;
+	int n = interp_find_word(m, address);
 
-	mask = (bytes & 0x7f) * 0x0002040810204081ull & 0x0101010101010101ull;
-	mask |= (u64)(bytes >> 7 & 1) << 56;
-	mask *= 0xff;
-	for (u32 i = 0; i < INTERP_PROBES; i++) {
-		struct interp_word *w = &m->word[(hash + i) % INTERP_WORDS];
-
-		if (w->epoch != m->epoch) {
-			w->address = address;
-			w->epoch = m->epoch;
-			w->data = 0;
-			w->stored = w->unknown = 0;
-			m->stored++;
-		} else if (w->address != address) {
-			continue;
-		}
-		w->data = (w->data & ~mask) | (data & mask);
-		w->stored |= (u8)bytes;
-		w->unknown = (u8)((w->unknown & ~bytes) | (unknown ? bytes : 0));
-		m->filter |= 1ull << (hash & 63);
-		return 0;
+	if (!m || n < 0)
+		return -1;
+	w = &m->word[(u32)n % INTERP_WORDS];
+	if (w->epoch != m->epoch) {
+		w->address = address;
+		w->epoch = m->epoch;
+		w->data = 0;
+		w->stored = w->unknown = 0;
+		m->stored++;
 	}
-	return -1;
+	w->data = (w->data & ~mask) | (data & mask);
+	w->stored |= (u8)bytes;
+	w->unknown = (u8)((w->unknown & ~bytes) | (unknown ? bytes : 0));
+	m->filter |= 1ull << (interp_hash(address) & 63);
+	return 0;
 }
 
 /* Up to eight bytes anywhere; negative when the overlay is full. */
 INTERP_FN int interp_store(struct interp *m, u64 address, u32 size, u64 data, u32 unknown)
 {
-	u32 offset = address & 7, bytes;
+	u32 offset = address & 7, bytes = ((1u << (size & 15)) - 1) << offset;
 
 	if (!m)
 		return -1;
-	bytes = ((1u << (size & 15)) - 1) << offset;
 	if (interp_store_word(m, address - offset, bytes & 0xff, data << offset * 8, unknown) < 0)
 		return -1;
 	if (offset + size <= 8)
