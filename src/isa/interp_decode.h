@@ -276,6 +276,12 @@ INTERP_FN int interp_decode(struct interp *m)
 		prefix |= b;
 		at++;
 	}
+	/* Through memory, so that the verifier goes on with any number of prefixes at once. */
+	i->length = at;
+	i->prefix = prefix;
+	INTERP_BARRIER;
+	at = i->length & 15;
+	prefix = i->prefix;
 	b = interp_byte(m, at);
 	if ((b & 0xf0) == 0x40) {
 		rex = b;

@@ -252,17 +252,22 @@ INTERP_FN int interp_control(struct interp *m)
 
 /* ---- strings ---- */
 
-#define INTERP_ELEMENTS 16 /* of one repeated instruction; the rest is another visit */
+#define INTERP_ELEMENTS 16
+#endif /* of one repeated instruction; the rest is another visit */
 
-INTERP_INLINE int interp_string_element(struct interp *m, u32 op, u32 size)
+INTERP_FN int interp_string_element(struct interp *m, u32 op, u32 size)
 {
-	struct interp_insn *i = &m->insn;
-	u64 step = m->direction & 1 ? (u64)0 - size : size, a, b;
-	u64 source = m->r[INTERP_RSI] + (i->prefix & INTERP_P_FS ? m->base[0] : 0) +
-		     (i->prefix & INTERP_P_GS ? m->base[1] : 0);
+	u64 step, source, a, b;
 	u32 ua, ub, shift = (64 - size * 8) & 63;
+	struct interp_insn *i;
 	int stop;
 
+	if (!m)
+		return INTERP_FETCH;
+	i = &m->insn;
+	step = m->direction & 1 ? (u64)0 - size : size;
+	source = m->r[INTERP_RSI] + (i->prefix & INTERP_P_FS ? m->base[0] : 0) +
+		 (i->prefix & INTERP_P_GS ? m->base[1] : 0);
 	a = interp_get(m, INTERP_RAX, size, INTERP_P_REX);
 	ua = interp_get_unknown(m, INTERP_RAX, size, INTERP_P_REX);
 	if (op == INTERP_OP_MOVS || op == INTERP_OP_LODS || op == INTERP_OP_CMPS) {
@@ -326,6 +331,7 @@ INTERP_FN int interp_string(struct interp *m)
 			m->ip = i->next;
 		return stop;
 	}
+	INTERP_ROLLED
 	for (u32 k = 0; k < INTERP_ELEMENTS; k++) {
 		if (!m->r[INTERP_RCX])
 			break;

@@ -20,7 +20,8 @@
 #else
 #define INTERP_ROLLED
 #endif
-#define INTERP_INLINE static inline __attribute__((always_inline))
+#define INTERP_BARRIER __asm__ volatile("" ::: "memory")
+#define INTERP_INLINE  static inline __attribute__((always_inline))
 
 INTERP_INLINE u64 interp_mask(u32 size)
 {
