@@ -43,8 +43,8 @@ UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
-HELPERS_SRC := $(filter-out bench/synthetic_week.c,$(wildcard tests/e2e/programs/*.c \
-	tests/e2e/programs/*.cc bench/*.c))
+HELPERS_SRC := $(filter-out bench/synthetic_week.c bench/hotlists.c,$(wildcard \
+	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
 
 .PHONY: all
@@ -116,10 +116,11 @@ build/tests/e2e/programs/%: tests/e2e/programs/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -O2 -g -std=gnu++17 -o $@ $<
 
-# A week of profiles is made through the store.
-build/bench/synthetic_week: bench/synthetic_week.c build/libculprit.a
+# A week of profiles is made through the store; hot lists are measured without the program.
+build/bench/hotlists: bench/streams.h
+build/bench/synthetic_week build/bench/hotlists: build/bench/%: bench/%.c build/libculprit.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
 
 build/bench/work: BENCH_LIBS := -lsqlite3 -lzstd
 build/bench/%: bench/%.c bench/phases.h
@@ -162,7 +163,7 @@ check: layers
 demo: all helpers
 	@tools/demo $(BUILD)/culprit build/bench/inputs
 
-bench: all helpers build/bench/synthetic_week
+bench: all helpers build/bench/synthetic_week build/bench/hotlists
 	@bench/run
 
 # ---- what has to be on the machine ----

@@ -150,18 +150,30 @@ struct tuple {
 	uint64_t value;
 };
 
-/*
- * What a machine's tuples look like: few instructions hot, half of them with a constant, a third
- * with a handful of values, the others with addresses that are new each time.
- */
+/* Half of the keys have a constant, a third a handful of values, the others new addresses. */
+static uint64_t tuple_value(struct stream *s, uint64_t key)
+{
+	uint64_t variety = key * 2654435761u % 6;
+
+	return variety < 3 ? key : variety < 5 ? stream_below(s, 10) : stream_noise(s);
+}
+
+/* Bursts of 32 tuples from loops of 4 to 32 keys; few loops are hot, many are seen now and then. */
 static void make_tuples(struct tuple *t, struct stream *s)
 {
+	uint64_t start = 0, length = 1;
+
 	for (unsigned i = 0; i < BATCH; i++, s->i++) {
-		double u = (double)(stream_random(s) >> 11) * 0x1p-53;
-		uint64_t k = (uint64_t)(KEYS * u * u * u), variety = k * 2654435761u % 6;
+		if (i % 32 == 0) {
+			double u = (double)(stream_random(s) >> 11) * 0x1p-53;
+
+			start = (uint64_t)(KEYS * u * u * u);
+			length = 4 + start * 2654435761u % 29;
+		}
+		uint64_t k = start + i % length;
 
 		t[i].key = (struct value_key){.offset = 0x1000 + k / 2 * 4, .kind = k % 2};
-		t[i].value = variety < 3 ? k : variety < 5 ? stream_below(s, 10) : stream_noise(s);
+		t[i].value = tuple_value(s, k);
 	}
 }
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Errors of hot lists of 16 entries on streams of known contents, both algorithms; what adding costs.
+# Errors of hot lists of 16 entries on streams of known contents, both algorithms; what adding
+# costs.
 . "$(dirname "$0")/lib.sh"
 rounds=20 adds=20000000
 while getopts n:t: option; do
@@ -15,7 +16,7 @@ make -s -C "$root" build/bench/hotlists || exit 1
 
 # Columns of errors: stream, length, algorithm, pieces, hot values, missing, then mean and max error
 # of the estimate and of low, middle and high bound taken for it, values, outside.
-echo "Errors in points, mean (max) over values with a true share over 10%; \"-N\": N of them not found."
+echo "Errors in points, mean (max) over values with a true share over 10%; -N: N were not found."
 echo
 header "stream" "space-saving, 200 values" "counting" "space-saving, 50,000" "counting" \
 	"space-saving, 20 lists of 2,500 merged" "counting"
