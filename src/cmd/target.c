@@ -12,6 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
+enum {
+	EDGES_STEPS = 128, /* instructions of a burst, at most */
+	VALUES_STEPS = 64,
+	SKIP_STEPS = 16, /* passed over first, at most: where interrupts fall is not even */
+};
+#define EDGES_SHARE  0.003 /* of each CPU, at most */
+#define VALUES_SHARE 0.05
+
 static int add_ids(struct target *t, const char *option, const char *list, bool threads)
 {
 	_cleanup_free_ char *copy = xstrdup(list);
@@ -124,6 +132,14 @@ int target_option(struct target *t, int option, const char *argument)
 	case TARGET_CALIBRATE:
 		t->fresh = true;
 		return 0;
+	case TARGET_NO_EDGES:
+		t->no_edges = true;
+		return 0;
+	case TARGET_VALUES:
+		if (argument && strcmp(argument, "shadow"))
+			return cmd_usage(t->verb, "--values: '%s' is unknown (shadow)", argument);
+		t->values = true;
+		return 0;
 	}
 	return -1;
 }
@@ -148,6 +164,21 @@ static void choose_rate(struct target *t, struct collector_options *o)
 		return;
 	o->budget = t->budget ? t->budget : DEFAULT_BUDGET;
 	o->sampling.rate = c.cost > 0 ? calibrate_rate(&c, o->budget / t->events.n) : 99;
+}
+
+/*
+ * Edge samples are always on, at a cost that nobody notices; values cost more, and are other
+ * people's data, so they are kept only for who asks.
+ */
+static void choose_shadow(const struct target *t, struct sampler_options *o)
+{
+	o->shadow_every = t->no_edges && !t->values ? 0 : 1;
+	o->shadow = (struct shadow_options){.values = t->values,
+		.steps = t->values ? VALUES_STEPS : EDGES_STEPS,
+		.skip = SKIP_STEPS,
+		.share = t->values ? VALUES_SHARE : EDGES_SHARE,
+		.user = true,
+		.kernel = true};
 }
 
 int target_finish(struct target *t)
@@ -175,6 +206,7 @@ int target_finish(struct target *t)
 	o->database = t->database;
 	o->per_process = t->per_process;
 	choose_rate(t, o);
+	choose_shadow(t, &o->sampling);
 	return 0;
 }
 
@@ -187,6 +219,8 @@ void target_say_limits(const struct target *t, struct collector *c)
 			cmd_note("this machine has no cycle counter; sampling %s", ev->name);
 	if (!sampler_uses_bpf(s) && t->how == SAMPLER_BEST && geteuid() == 0)
 		cmd_note("sampling without BPF: %s", sampler_why_not_bpf(s));
+	if (t->values && !sampler_interprets(s))
+		cmd_note("no values: %s", sampler_why_not_shadow(s));
 	if (sampler_excludes_kernel(s))
 		cmd_note("user mode only: kernel.perf_event_paranoid forbids the kernel's samples "
 			 "(set it to 1, or give CAP_PERFMON)");

@@ -21,7 +21,7 @@ struct target {
 	VEC(pid_t) tids;
 	VEC(int) cpus;
 	VEC(struct event) events;
-	bool all, no_inherit, fresh, per_process;
+	bool all, no_inherit, fresh, per_process, no_edges, values;
 	const char *cgroup, *database;
 	double rate, budget; /* budget is a share */
 	int prices;          /* times that the price of a sample is taken before it is believed */
@@ -38,7 +38,9 @@ enum {
 	TARGET_NO_BPF,
 	TARGET_BPF,
 	TARGET_PER_PROCESS,
-	TARGET_CALIBRATE
+	TARGET_CALIBRATE,
+	TARGET_NO_EDGES,
+	TARGET_VALUES
 };
 
 #define TARGET_LONG                                                                               \
@@ -52,6 +54,8 @@ enum {
 		{"no-bpf", no_argument, NULL, TARGET_NO_BPF},                                     \
 		{"bpf", no_argument, NULL, TARGET_BPF},                                           \
 		{"per-process", no_argument, NULL, TARGET_PER_PROCESS},                           \
+		{"no-edges", no_argument, NULL, TARGET_NO_EDGES},                                 \
+		{"values", optional_argument, NULL, TARGET_VALUES},                               \
 	{                                                                                         \
 		"calibrate", no_argument, NULL, TARGET_CALIBRATE                                  \
 	}

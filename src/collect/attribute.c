@@ -3,13 +3,17 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
+#include "collect/burst.h"
 #include "collect/cgroup.h"
 #include "collect/flush.h"
 #include "collect/image_cache.h"
 #include "collect/process.h"
 #include "collect/record.h"
 #include "collect/sampler.h"
+#include "store/edges.h"
+#include "values/capture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,6 +34,9 @@ struct attribution {
 	struct process_table *processes;
 	struct image_cache *images;
 	struct sums sums;
+	struct bursts bursts;
+	uint64_t nbursts, wrong;
+	struct interp machine; /* that bursts are run again on */
 	struct event_counts *counts;
 	size_t nevents;
 	int64_t clock_offset;
@@ -50,6 +57,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	a->processes = process_table_create(a->cgroups);
 	a->images = image_cache_create("", o->kernel);
 	sums_init(&a->sums, o->per_process);
+	bursts_init(&a->bursts);
 	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
 	*out = a;
 	return 0;
@@ -60,6 +68,7 @@ void attribution_destroy(struct attribution *a)
 	if (!a)
 		return;
 	sums_deinit(&a->sums);
+	bursts_deinit(&a->bursts);
 	image_cache_destroy(a->images);
 	process_table_destroy(a->processes);
 	cgroups_destroy(a->cgroups);
@@ -89,16 +98,16 @@ void attribution_record(struct attribution *a, const struct record *r)
 
 /* The image and offset of a user address. */
 static uint32_t place_user(
-	struct attribution *a, struct process *p, const struct sample *s, uint64_t *offset)
+	struct attribution *a, struct process *p, uint64_t pc, uint64_t time, uint64_t *offset)
 {
-	const struct mapping *m = process_mapping(a->processes, p, s->pc, s->time);
+	const struct mapping *m = process_mapping(a->processes, p, pc, time);
 
-	*offset = s->pc;
+	*offset = pc;
 	if (!m)
 		return IMAGE_NUMBER_UNKNOWN;
 	if (m->file == FILE_ANON)
-		return image_cache_of_memory(a->images, p, s->pc);
-	*offset = s->pc - m->start + m->offset;
+		return image_cache_of_memory(a->images, p, pc);
+	*offset = pc - m->start + m->offset;
 	return image_cache_of_file(a->images, a->processes, m->file);
 }
 
@@ -126,7 +135,7 @@ void attribution_sample(struct attribution *a, const struct sample *s)
 	if (s->kernel)
 		sum.image = image_cache_of_kernel(a->images, s->pc, &sum.offset);
 	else
-		sum.image = place_user(a, p, s, &sum.offset);
+		sum.image = place_user(a, p, s->pc, s->time, &sum.offset);
 	sum.who = sums_who(&a->sums, p);
 	row = sums_add(&a->sums, &sum, &fresh);
 	if (row && fresh)
@@ -138,6 +147,102 @@ void attribution_sample(struct attribution *a, const struct sample *s)
 	else
 		counts->attributed += s->count;
 }
+
+/* ---- bursts ---- */
+
+/* A burst on its way to where it belongs. */
+struct journey {
+	struct attribution *a;
+	struct process *p;
+	uint64_t time;
+	uint32_t who;
+	struct capture capture;
+};
+
+static uint32_t place(struct journey *j, uint64_t pc, uint64_t *offset)
+{
+	if ((int64_t)pc < 0)
+		return image_cache_of_kernel(j->a->images, pc, offset);
+	return place_user(j->a, j->p, pc, j->time, offset);
+}
+
+static void take_edge(void *arg, uint64_t from, uint64_t to)
+{
+	struct journey *j = arg;
+	uint64_t at, target;
+	uint32_t image = place(j, from, &at), into = place(j, to, &target);
+
+	if (image == IMAGE_NUMBER_UNKNOWN || into == IMAGE_NUMBER_UNKNOWN)
+		return;
+	bursts_edge(&j->a->bursts, bursts_group(&j->a->bursts, image, j->who), at,
+		into == image ? 0 : into + 1, target);
+}
+
+/* The call site as a context: the same in every address space and every run. */
+static uint64_t site_context(struct journey *j, uint32_t callee, uint64_t site)
+{
+	uint64_t at[2];
+	uint32_t image = place(j, site, &at[0]);
+	const struct cached_image *img;
+
+	if (image == callee)
+		return VALUE_CONTEXT_SITE | at[0];
+	img = image_cache_use(j->a->images, image);
+	at[1] = edge_image_key(img->kind, &img->id, img->path);
+	return VALUE_CONTEXT_FAR | hash_bytes(at, sizeof at) >> 2;
+}
+
+static void take_value(void *arg, uint64_t pc, enum value_kind kind, uint64_t site, uint64_t value)
+{
+	struct journey *j = arg;
+	struct value_key key = {.kind = kind};
+	uint32_t image = place(j, pc, &key.offset);
+	struct value_profile *values;
+
+	if (image == IMAGE_NUMBER_UNKNOWN)
+		return;
+	values = bursts_values(bursts_group(&j->a->bursts, image, j->who));
+	value_profile_add(values, &key, value, 1);
+	if (!site)
+		return;
+	key.context = site_context(j, image, site);
+	value_profile_add(values, &key, value, 1);
+}
+
+static void take_step(void *arg, const struct interp *m)
+{
+	struct journey *j = arg;
+
+	if (m->effect.has & (INTERP_BRANCH | INTERP_INDIRECT))
+		take_edge(arg, m->effect.ip, m->effect.next);
+	capture_step(&j->capture, m, take_value, arg);
+}
+
+void attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words)
+{
+	struct journey j = {.a = a, .time = b->time};
+	uint32_t who;
+
+	j.p = process_at(a->processes, (pid_t)b->pid, b->time);
+	who = sums_who(&a->sums, j.p);
+	j.who = a->sums.by_process ? who : a->sums.who.p[who].name;
+	a->nbursts++;
+	if (!b->inputs) {
+		burst_edges(b, words, take_edge, &j);
+		return;
+	}
+	capture_begin(&j.capture, words[INTERP_RCX]);
+	if (!burst_replay(b, words, &a->machine, take_step, &j))
+		a->wrong++;
+}
+
+void attribution_bursts(const struct attribution *a, uint64_t *bursts, uint64_t *wrong)
+{
+	*bursts = a->nbursts;
+	*wrong = a->wrong;
+}
+
+/* ---- from time to time ---- */
 
 void attribution_drained(struct attribution *a, uint64_t time)
 {
@@ -157,6 +262,7 @@ int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, con
 	int64_t t0, int64_t t1, struct err *e)
 {
 	const struct flush f = {.sums = &a->sums,
+		.bursts = &a->bursts,
 		.images = a->images,
 		.processes = a->processes,
 		.clock_offset = a->clock_offset,
@@ -172,6 +278,7 @@ int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, con
 void attribution_flushed(struct attribution *a)
 {
 	sums_clear(&a->sums);
+	bursts_clear(&a->bursts);
 	image_cache_flushed(a->images, a->processes);
 	for (size_t i = 0; i < a->nevents; i++)
 		a->counts[i] = (struct event_counts){0};
@@ -197,5 +304,5 @@ bool attribution_full(const struct attribution *a)
 size_t attribution_memory(const struct attribution *a)
 {
 	return sizeof *a + cgroups_memory(a->cgroups) + process_table_memory(a->processes) +
-	       image_cache_memory(a->images) + sums_memory(&a->sums);
+	       image_cache_memory(a->images) + sums_memory(&a->sums) + bursts_memory(&a->bursts);
 }

@@ -15,6 +15,7 @@ struct attribution;
 struct err;
 struct record;
 struct sample;
+struct shadow_burst;
 struct store;
 struct store_account;
 
@@ -33,6 +34,7 @@ void attribution_scan(struct attribution *a, const pid_t *pids, size_t n);
 
 void attribution_record(struct attribution *a, const struct record *r);
 void attribution_sample(struct attribution *a, const struct sample *s);
+void attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);
 
 /* After each drain: `time` is CLOCK_MONOTONIC ns before which everything has been delivered. */
 void attribution_drained(struct attribution *a, uint64_t time);
@@ -58,6 +60,10 @@ void attribution_counts(
  * ran out: they belong to those that are lost.
  */
 uint64_t attribution_refused(const struct attribution *a, size_t event);
+
+/* Bursts since the beginning; those that did not come out as in the kernel when they were run
+ * again. */
+void attribution_bursts(const struct attribution *a, uint64_t *bursts, uint64_t *wrong);
 
 /* Whether so much has come together that it should be written before it is due. */
 bool attribution_full(const struct attribution *a);

@@ -71,6 +71,11 @@ static void sink_sample(void *arg, const struct sample *s)
 	attribution_sample(c->attribution, s);
 }
 
+static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)
+{
+	attribution_burst(((struct collector *)arg)->attribution, b, words);
+}
+
 /* Samples of an event that were not taken because CPUs slept through them. */
 static double slept_through(struct collector *c, size_t event, double idle, double period)
 {
@@ -105,9 +110,15 @@ static void collect_accounts(struct collector *c)
 	}
 }
 
+static struct sampler_sink sink_of(struct collector *c)
+{
+	return (struct sampler_sink){
+		.record = sink_record, .sample = sink_sample, .burst = sink_burst, .arg = c};
+}
+
 static void drain(struct collector *c)
 {
-	struct sampler_sink sink = {.record = sink_record, .sample = sink_sample, .arg = c};
+	struct sampler_sink sink = sink_of(c);
 	uint64_t before = now_ns();
 
 	sampler_drain(c->sampler, &sink);
@@ -410,7 +421,7 @@ int collector_fd(const struct collector *c)
 
 void collector_turn(struct collector *c)
 {
-	struct sampler_sink sink = {.record = sink_record, .sample = sink_sample, .arg = c};
+	struct sampler_sink sink = sink_of(c);
 	uint64_t ticks;
 
 	if (read(c->timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN)

@@ -4,11 +4,15 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
 #include "collect/image_cache.h"
 #include "image/image.h"
+#include "store/edges.h"
 #include "store/pack.h"
 #include "store/store.h"
+#include "values/values.h"
+#include "values/values_pack.h"
 
 #include <errno.h>
 #include <string.h>
@@ -33,6 +37,7 @@ struct image_counts {
 	uint32_t image;
 	VEC(struct part) parts;
 	VEC(struct pc_count) counts;
+	struct offsets bursts; /* where bursts have shown something */
 };
 
 /* Takes together the groups that begin with the first one's image; returns how many they were. */
@@ -91,23 +96,23 @@ static ssize_t find_procedure(const struct flush *f, uint32_t image, uint64_t va
 }
 
 /* Credits the procedures of one image with its samples. */
-static void resolve(const struct flush *f, const struct image_counts *c)
+static void resolve(const struct flush *f, uint32_t image, const struct pc_count *counts, size_t n)
 {
-	struct cached_image *img = image_cache_use(f->images, c->image);
+	struct cached_image *img = image_cache_use(f->images, image);
 
 	/* One that could not be opened may be within reach by now; its offsets mean nothing else.
 	 */
 	if (img->kind == IMAGE_ELF && !img->nsegments)
-		image_cache_functions(f->images, f->processes, c->image);
-	vec_each (pc, &c->counts) {
+		image_cache_functions(f->images, f->processes, image);
+	for (size_t i = 0; i < n; i++) {
 		uint64_t vaddr;
 		ssize_t found;
 
-		if (!address_of(img, pc->offset, &vaddr))
+		if (!address_of(img, counts[i].offset, &vaddr))
 			continue;
-		found = find_procedure(f, c->image, vaddr);
+		found = find_procedure(f, image, vaddr);
 		if (found >= 0)
-			img->footprint.procedures.p[found].fresh += pc->count;
+			img->footprint.procedures.p[found].fresh += counts[i].count;
 	}
 }
 
@@ -198,13 +203,19 @@ static int write_procedures(
 
 /* ---- images and profiles ---- */
 
+static void resolve_all(const struct flush *f, const struct image_counts *c)
+{
+	resolve(f, c->image, c->counts.p, c->counts.n);
+	resolve(f, c->image, c->bursts.list.p, c->bursts.list.n);
+}
+
 static int write_image(const struct flush *f, const struct image_counts *c, struct err *e)
 {
 	struct cached_image *img = image_cache_use(f->images, c->image);
 	struct store_image row = {.kind = img->kind, .path = img->path};
 	int r;
 
-	resolve(f, c);
+	resolve_all(f, c);
 	row.identity = img->id;
 	row.segments = img->segments;
 	row.nsegments = img->nsegments;
@@ -215,7 +226,7 @@ static int write_image(const struct flush *f, const struct image_counts *c, stru
 	if (img->stored_id && img->stored_id != img->store_id) {
 		footprint_deinit(&img->footprint);
 		img->stored_id = 0;
-		resolve(f, c);
+		resolve_all(f, c);
 	}
 	return write_procedures(f, c->image, img, e);
 }
@@ -246,43 +257,118 @@ static int process_id(
 	return 0;
 }
 
-static int write_profile(const struct flush *f, const struct image_counts *c,
-	const struct part *part, int64_t *ids, struct err *e)
+/* Adds a profile of the image; takes what was packed. */
+static int add_profile(const struct flush *f, uint32_t image, uint32_t who, int64_t *ids,
+	const struct blob_type *type, struct buf *packed, struct err *e)
 {
 	struct store_profile row = {.epoch = f->epoch,
-		.event = f->events[part->who >> SUM_EVENT_SHIFT],
-		.image = image_cache_use(f->images, c->image)->store_id,
+		.event = f->events[who >> SUM_EVENT_SHIFT],
+		.image = image_cache_use(f->images, image)->store_id,
 		.t0 = f->t0,
 		.t1 = f->t1,
-		.type = &blob_pc};
-	struct buf packed = {0};
-	int r = process_id(f, ids, part->who & SUM_WHO_MASK, &row.process, e);
+		.type = type,
+		.data = packed->p,
+		.size = packed->n};
+	int r = process_id(f, ids, who & SUM_WHO_MASK, &row.process, e);
 
-	if (r < 0)
-		return r;
-	pack_pcs(c->counts.p + part->first, part->n, &packed);
-	row.data = packed.p;
-	row.size = packed.n;
-	r = store_profile_add(f->store, &row, e);
-	buf_deinit(&packed);
+	if (r == 0)
+		r = store_profile_add(f->store, &row, e);
+	buf_deinit(packed);
 	return r;
 }
 
-static int write_pcs(const struct flush *f, int64_t *ids, struct err *e)
+static int write_profile(const struct flush *f, const struct image_counts *c,
+	const struct part *part, int64_t *ids, struct err *e)
 {
-	_cleanup_free_ const struct pc_group **groups = pcs_sorted(&f->sums->pcs);
+	struct buf packed = {0};
+
+	pack_pcs(c->counts.p + part->first, part->n, &packed);
+	return add_profile(f, c->image, part->who, ids, &blob_pc, &packed, e);
+}
+
+/* What stands for the image of an edge's target. */
+static uint64_t target_key(const struct flush *f, uint32_t target)
+{
+	const struct cached_image *img;
+
+	if (!target)
+		return 0;
+	img = image_cache_use(f->images, target - 1);
+	return edge_image_key(img->kind, &img->id, img->path);
+}
+
+static int write_edges(
+	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
+{
+	_cleanup_free_ struct edge *list = xcalloc(g->edges.n + 1, sizeof *list);
+	struct buf packed = {0};
+	size_t n = 0;
+
+	for (const struct burst_edge *edge = NULL; (edge = hmap_next(&g->edges, edge));)
+		list[n++] = (struct edge){.from = edge->from,
+			.target = target_key(f, edge->target),
+			.to = edge->to,
+			.count = edge->count};
+	n = edges_settle(list, n);
+	edges_pack(list, n, &packed);
+	return add_profile(f, g->image, g->who, ids, &blob_edge, &packed, e);
+}
+
+static int write_group(
+	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
+{
+	struct buf packed = {0};
+	int r = g->edges.n ? write_edges(f, g, ids, e) : 0;
+
+	if (r < 0 || !g->values)
+		return r;
+	value_profile_pack(g->values, &packed);
+	return add_profile(f, g->image, g->who, ids, &blob_value, &packed, e);
+}
+
+/* One image: its samples, and what its groups of bursts have shown. */
+static int write_one(const struct flush *f, struct image_counts *c, struct burst_group **groups,
+	size_t n, int64_t *ids, struct err *e)
+{
+	int r;
+
+	c->bursts.list.n = 0;
+	for (size_t i = 0; i < n; i++)
+		burst_group_offsets(groups[i], &c->bursts);
+	r = write_image(f, c, e);
+	for (size_t k = 0; r == 0 && k < c->parts.n; k++)
+		r = write_profile(f, c, &c->parts.p[k], ids, e);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = write_group(f, groups[i], ids, e);
+	return r;
+}
+
+/* Both lists are by image; an image may be in one of them only. */
+static int write_images(const struct flush *f, int64_t *ids, struct err *e)
+{
+	_cleanup_free_ const struct pc_group **pcs = pcs_sorted(&f->sums->pcs);
+	_cleanup_free_ struct burst_group **bursts = bursts_sorted(f->bursts);
+	size_t npcs = f->sums->pcs.groups.n, nbursts = f->bursts->groups.n;
 	struct image_counts c = {0};
-	size_t n = f->sums->pcs.groups.n;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n;) {
-		i += gather(groups + i, n - i, &c);
-		r = write_image(f, &c, e);
-		for (size_t k = 0; r == 0 && k < c.parts.n; k++)
-			r = write_profile(f, &c, &c.parts.p[k], ids, e);
+	for (size_t i = 0, k = 0; r == 0 && (i < npcs || k < nbursts);) {
+		size_t n = 0;
+
+		if (k == nbursts || (i < npcs && pcs[i]->image <= bursts[k]->image)) {
+			i += gather(pcs + i, npcs - i, &c);
+		} else {
+			c.image = bursts[k]->image;
+			c.parts.n = c.counts.n = 0;
+		}
+		while (k + n < nbursts && bursts[k + n]->image == c.image)
+			n++;
+		r = write_one(f, &c, bursts + k, n, ids, e);
+		k += n;
 	}
 	vec_deinit(&c.parts);
 	vec_deinit(&c.counts);
+	vec_deinit(&c.bursts.list);
 	return r;
 }
 
@@ -317,6 +403,6 @@ int flush_write(const struct flush *f, struct err *e)
 	int r;
 
 	image_cache_flush_begin(f->images);
-	r = write_pcs(f, ids, e);
+	r = write_images(f, ids, e);
 	return r < 0 ? r : write_totals(f, e);
 }
