@@ -420,12 +420,34 @@ static unsigned stored_bytes(const struct decoded *d)
 	return 0;
 }
 
-static unsigned store_code(unsigned bytes, unsigned longer)
+/* How many bytes in all its forms: a number, as many as the vector has, 4 or 8 by W, or who knows.
+ */
+static unsigned store_code(
+	const struct opcode *o, const struct try *t, unsigned bytes, unsigned size)
 {
+	bool fixed = true, vector = true, by_w = size == INTERP_S_Y && bytes == 4;
 	if (!bytes)
 		return 0;
-	if (longer == 2 * bytes && bytes == 16)
+	for (int k = 0; k < 6; k++) {
+		struct try other = *t;
+		struct decoded d;
+		other.w = k & 1;
+		other.vl = k >> 1;
+		if ((o->encoding == VEX && other.vl > 1) || (o->encoding == LEGACY && other.vl) ||
+			!decode(o, &other, &d))
+			continue;
+		/* These store some of the vector. */
+		if (strstr(ZydisMnemonicGetString(d.insn.mnemonic), "compress"))
+			return INTERP_E_STORE_ANY;
+		unsigned n = stored_bytes(&d);
+		fixed &= n == bytes;
+		vector &= o->encoding != LEGACY && n == 16u << other.vl;
+		by_w &= n == (other.w ? 8 : 4);
+	}
+	if (!fixed && vector)
 		return INTERP_E_STORE_VL;
+	if (!fixed && !by_w)
+		return INTERP_E_STORE_ANY;
 	for (unsigned code = 1; code <= 5; code++)
 		if (bytes == 1u << (code - 1))
 			return code;
@@ -441,6 +463,9 @@ static u64 flags(const struct decoded *d)
 	u64 set = (f->modified | f->set_0 | f->set_1) & keep;
 	u64 undefined = f->undefined & keep;
 	/* Zydis is wrong about these. */
+	if (strstr(ZydisMnemonicGetString(d->insn.mnemonic), "test") && f->modified & INTERP_CF &&
+		!(f->modified & INTERP_SF))
+		set = INTERP_FLAGS; /* ptest, vtestps */
 	if (d->insn.mnemonic == ZYDIS_MNEMONIC_SBB)
 		set |= INTERP_AF, undefined &= ~(u64)INTERP_AF;
 	if (d->insn.mnemonic == ZYDIS_MNEMONIC_BEXTR)
@@ -666,9 +691,6 @@ static u64 make_entry(const struct opcode *o, int reg, bool direct)
 		return INTERP_OP_BAD | (o->map || o->encoding != LEGACY ? INTERP_E_MODRM : 0);
 	struct try t2 = t;
 	t2.vl = 1;
-	unsigned bytes = stored_bytes(&d), more = bytes;
-	if (o->encoding != LEGACY && t.vl == 0 && decode(o, &t2, &longer))
-		more = stored_bytes(&longer);
 	enum interp_op op = choose_op(o, &t, &d);
 	unsigned size = op >= INTERP_OP_MOVS && op <= INTERP_OP_CMPS
 				? (o->byte & 1 ? INTERP_S_V : INTERP_S_8)
@@ -684,7 +706,9 @@ static u64 make_entry(const struct opcode *o, int reg, bool direct)
 	u64 e = op | (u64)form(&d) << 8 | (u64)immediate(o, &t, &d) << 12 | (u64)size << 16;
 	if (has_modrm(&d))
 		e |= INTERP_E_MODRM;
-	e |= flags(&d) | results(&d) | (u64)store_code(bytes, more) << 61;
+	e |= flags(&d) | results(&d) | (u64)store_code(o, &t, stored_bytes(&d), size) << 61;
+	if (o->encoding != LEGACY && decode(o, &t2, &longer))
+		e |= results(&longer); /* vzeroall is a longer vzeroupper */
 	return e;
 }
 

@@ -12,9 +12,10 @@
  *	int interp_memory(struct interp *m, u64 address, u64 *word);
  *	int interp_memory_line(struct interp *m, u64 address, u32 n);
  *
- * for aligned 8-byte words, and for four of them (aligned to 32 bytes) that become line n of the code; 0,
- * or negative when they cannot be read. Then it includes interp_run.h. Everything that a run depends on is in struct interp and in the words that it
- * reads, so a run can be repeated elsewhere from its first state and these words, in their order.
+ * for aligned 8-byte words, and for four of them (aligned to 32 bytes) that become line n of the
+ *code; 0, or negative when they cannot be read. Then it includes interp_run.h. Everything that a
+ *run depends on is in struct interp and in the words that it reads, so a run can be repeated
+ *elsewhere from its first state and these words, in their order.
  */
 #ifndef CULPRIT_ISA_INTERP_H
 #define CULPRIT_ISA_INTERP_H
@@ -100,16 +101,14 @@ struct interp_page {
  */
 struct interp_effect {
 	u64 ip, next;
-	u64 value, source, old; /* result; second operand; destination before */
-	u64 address;            /* of the memory operand */
-	u64 stored_mask;
-	u32 has; /* INTERP_HAS_* */
+	u64 value, source; /* result; second operand */
+	u64 address;       /* of the memory operand */
+	u32 has;           /* INTERP_HAS_* */
 	u8 length, op, size,
 		destination; /* size in bytes of value; destination: register, or 0xff */
 };
 #define INTERP_HAS_VALUE   0x01u /* and it is known */
 #define INTERP_HAS_SOURCE  0x02u
-#define INTERP_HAS_OLD     0x04u
 #define INTERP_HAS_ADDRESS 0x08u
 #define INTERP_LOADS       0x10u
 #define INTERP_STORES      0x20u

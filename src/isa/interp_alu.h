@@ -518,8 +518,6 @@ INTERP_FN int interp_alu(struct interp *m)
 		a = b = ua = ub = 0;
 	unknown = ua | ub | ((m->unknown_flags & interp_flags_read(op)) != 0);
 	interp_note_values(m, a, ua, b, ub, size);
-	INTERP_NOTE(m->effect.old = a);
-	INTERP_NOTE(m->effect.has |= ua ? 0 : INTERP_HAS_OLD);
 	if (op < INTERP_OP_BT) {
 		value = interp_operate(m, op, a, b, size, &unknown);
 	} else if (op == INTERP_OP_CRC32) {

@@ -252,8 +252,7 @@ INTERP_FN int interp_control(struct interp *m)
 
 /* ---- strings ---- */
 
-#define INTERP_ELEMENTS 16
-#endif /* of one repeated instruction; the rest is another visit */
+#define INTERP_ELEMENTS 16 /* of one repeated instruction; the rest is another visit */
 
 INTERP_FN int interp_string_element(struct interp *m, u32 op, u32 size)
 {
@@ -483,7 +482,7 @@ INTERP_FN int interp_result(struct interp *m)
 		m->known_xmm &= ~(1u << (i->vvvv & 15));
 	if (entry & INTERP_E_XMM0)
 		m->known_xmm &= ~1u;
-	if (entry & INTERP_E_XALL)
+	if (entry & INTERP_E_XALL && !(i->prefix & INTERP_P_VEX && INTERP_P_VL(i->prefix) == 16))
 		m->known_xmm = 0;
 	interp_settle_flags(m, entry, 1);
 	m->ip = i->next;
