@@ -40,9 +40,10 @@ echo
 header "over all streams" "values over 10%" "not found" "mean error" "max error" \
 	"had low bounds been the estimate" "the middle" "high bounds" "of all values, outside the bounds"
 awk -F'\t' '
-!(($2, $3, $4) in hot) { order[++n] = $2 SUBSEP $3 SUBSEP $4 }
 {
 	k = $2 SUBSEP $3 SUBSEP $4
+	if (!(k in hot))
+		order[++n] = k
 	hot[k] += $5; missing[k] += $6; values[k] += $15; outside[k] += $16
 	for (i = 0; i < 4; i++) {
 		sum[k, i] += $5 * $(7 + 2 * i)
@@ -55,7 +56,7 @@ END {
 		k = order[i]
 		split(k, part, SUBSEP)
 		printf "| %s, %d values%s | %d | %d | %.3f | %.2f | %s | %s | %s | %.4f%% |\n", part[2],
-			part[1], part[3] > 1 ? " in " part[3] " lists" : "", hot[k], missing[k],
+			part[1], (part[3] > 1 ? " in " part[3] " lists" : ""), hot[k], missing[k],
 			sum[k, 0] / hot[k], max[k, 0], both(k, 1), both(k, 2), both(k, 3),
 			100 * outside[k] / values[k]
 	}

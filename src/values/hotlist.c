@@ -6,7 +6,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define CHUNK 2720 /* entries; 64 KB */
+/* Entries of a pool's chunks: there may be hundreds of pools with few lists each. */
+enum {
+	CHUNK_FIRST = 64,
+	CHUNK_DOUBLES = 5,
+};
 
 static const struct hotlist_rules *const rules_of[HOTLIST_ALGORITHMS] = {
 	[HOTLIST_SPACE_SAVING] = &space_saving_rules,
@@ -14,6 +18,11 @@ static const struct hotlist_rules *const rules_of[HOTLIST_ALGORITHMS] = {
 };
 
 /* ---- the pool ---- */
+
+static size_t chunk_size(size_t number)
+{
+	return (size_t)CHUNK_FIRST << (number < CHUNK_DOUBLES ? number : CHUNK_DOUBLES);
+}
 
 struct hotlist_pool *hotlist_pool_create(
 	enum hotlist_algorithm algorithm, unsigned capacity, uint64_t seed)
@@ -60,7 +69,11 @@ unsigned hotlist_pool_capacity(const struct hotlist_pool *pool)
 
 size_t hotlist_pool_bytes(const struct hotlist_pool *pool)
 {
-	return sizeof *pool + pool->chunks.n * CHUNK * sizeof **pool->chunks.p;
+	size_t bytes = sizeof *pool;
+
+	for (size_t i = 0; i < pool->chunks.n; i++)
+		bytes += chunk_size(i) * sizeof **pool->chunks.p;
+	return bytes;
 }
 
 /* SplitMix64 (Steele, Lea, Flood 2014): a counter, scrambled. */
@@ -86,12 +99,12 @@ static struct hot_entry *block_take(struct hotlist_pool *pool, unsigned space)
 		pool->spare[space] = (struct hot_entry *)(uintptr_t)block->value;
 		return block;
 	}
-	if (pool->chunks.n && pool->used + room(space) > CHUNK) {
+	if (pool->chunks.n && pool->used + room(space) > chunk_size(pool->chunk)) {
 		pool->chunk++;
 		pool->used = 0;
 	}
 	if (pool->chunk == pool->chunks.n)
-		*vec_add(&pool->chunks) = xmalloc(CHUNK * sizeof **pool->chunks.p);
+		*vec_add(&pool->chunks) = xcalloc(chunk_size(pool->chunk), sizeof *block);
 	block = pool->chunks.p[pool->chunk] + pool->used;
 	pool->used += room(space);
 	return block;
