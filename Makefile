@@ -67,16 +67,25 @@ $(BUILD)/%.o: %.c | $(SKELETONS) build/.packages
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
 
+BPF_CLANG = $(CLANG) -target bpf -D__TARGET_ARCH_x86 -O2 -g -mcpu=v3 -Wall -Wextra -Isrc \
+	    -idirafter /usr/include/x86_64-linux-gnu -MMD -MP -c -o $@ $<
+
 $(BUILD)/gen/%.bpf.o: src/%.bpf.c | build/.packages
 	@mkdir -p $(@D)
-	$(CLANG) -target bpf -D__TARGET_ARCH_x86 -O2 -g -mcpu=v3 -Wall -Wextra -Isrc \
-		-idirafter /usr/include/x86_64-linux-gnu -MMD -MP -c -o $@ $<
+	$(BPF_CLANG)
 
 # ---- tests ----
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libculprit.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(BUILD)/libculprit.a $(LIBS) -lcmocka
+
+# The interpreter as it is in the kernel, on cases that a test makes.
+$(BUILD)/gen/tests/%.bpf.o: tests/%.bpf.c | build/.packages
+	@mkdir -p $(@D)
+	$(BPF_CLANG) -Itests
+
+$(BUILD)/tests/collect/test_shadow_vectors: $(BUILD)/gen/tests/collect/shadow_vectors.skel.h
 
 # Reports are tested on databases of known contents, verbs without main.
 $(BUILD)/libtests.a: $(BUILD)/tests/fixtures/fixture.o $(filter-out %/main.o,$(CMD_OBJ))
@@ -105,7 +114,7 @@ build/fuzz/libculprit.a: $(FUZZ_OBJ)
 build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libculprit.a
 	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
 
-.PRECIOUS: build/fuzz/%.o $(BUILD)/%.o $(BUILD)/gen/%.bpf.o
+.PRECIOUS: build/fuzz/%.o $(BUILD)/%.o $(BUILD)/gen/%.bpf.o $(BUILD)/gen/tests/%.bpf.o
 
 build/tests/e2e/programs/% build/bench/%: | build/.packages
 build/tests/e2e/programs/%: tests/e2e/programs/%.c tests/e2e/programs/burn.h
