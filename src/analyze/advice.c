@@ -20,7 +20,7 @@ static const struct limits {
 	[DEVIRTUALISE] = {"devirtualise", 100, 0.90, 0.005},
 	[DIVISION] = {"division", 100, 0.90, 0.005},
 	[COPY] = {"copy", 100, 0.90, 0.005},
-	[HOIST] = {"hoist", 100, 0.90, 0.005},
+	[HOIST] = {"hoist", 100, 0.99, 0.005},
 	[PREFETCH] = {"prefetch", 100, 0.90, 0.005},
 	[DENORMAL] = {"denormals", 100, 0.05, 0.005},
 	[NARROW] = {"narrow", 100, 0.95, 0.005},
@@ -143,6 +143,12 @@ static char *begin(struct advising *a, int rule, unsigned kind)
 	return advice->text;
 }
 
+/* A lower bound in per cent, which rounding must not raise. */
+static double percent_down(double share)
+{
+	return floor(1000 * share) / 10;
+}
+
 /* "97.3% (at least 95.1%) of 812 values" */
 struct how_often {
 	char text[96];
@@ -153,7 +159,7 @@ static struct how_often how_often(uint64_t count, uint64_t samples, double low, 
 	struct how_often h;
 
 	snprintf(h.text, sizeof h.text, "%.1f%% (at least %.1f%%) of %" PRIu64 " %s",
-		100.0 * (double)count / (double)samples, 100 * low, samples, what);
+		100.0 * (double)count / (double)samples, percent_down(low), samples, what);
 	return h;
 }
 
@@ -295,7 +301,8 @@ static void hoist_load(struct advising *a)
 	char *text;
 
 	if (!r || !r->loads || r->stores || r->operation != OPERATION_MOVE || !a->c->in_loop ||
-		!invariant(value, HOIST) || (!r->fixed_address && !invariant(address, HOIST)))
+		a->c->is_stored || !invariant(value, HOIST) ||
+		(!r->fixed_address && !invariant(address, HOIST)))
 		return;
 	text = begin(a, HOIST, VALUE_RESULT);
 	if (text)
@@ -388,7 +395,7 @@ static void narrow_division(struct advising *a)
 		snprintf(text, ADVICE_TEXT,
 			"dividend and divisor are below 2^32 in at least %.1f%% of %" PRIu64
 			" divisions: divide 32-bit numbers where they are",
-			100 * (low < low2 ? low : low2), divisor->samples);
+			percent_down(low < low2 ? low : low2), divisor->samples);
 }
 
 static void narrow_load(struct advising *a)
@@ -409,7 +416,7 @@ static void narrow_load(struct advising *a)
 	snprintf(text, ADVICE_TEXT,
 		"of the 64-bit numbers read, at least %.1f%% of %" PRIu64
 		" are below 2^%u: a narrower type takes less of the caches",
-		100 * low, l->samples, bits);
+		percent_down(low), l->samples, bits);
 }
 
 static void narrow(struct advising *a)

@@ -43,6 +43,7 @@ struct advice_case {
 	const struct roles *roles; /* NULL: no code */
 	const char *procedure;
 	bool is_stub;      /* of a PLT */
+	bool is_stored;    /* the loop also stores to what it loads */
 	bool in_loop;      /* stands in a loop of the procedure */
 	uint8_t arguments; /* bit n: the procedure reads argument n before it writes it */
 	bool leaves;       /* the target that is most frequent is in another image */

@@ -71,6 +71,19 @@
 		"  PROCEDURE           a name, a glob, IMAGE!0xSTART, or 0xADDRESS with --image\n" \
 		"      --syntax att|intel  of the assembly (default att)\n"                        \
 		"      --no-source     assembly alone\n" REPORT_USAGE)                             \
+	X(values, "what values instructions see, and what could be made of it",                    \
+		"usage: culprit values [options] [PROCEDURE | ADDRESS]\n"                          \
+		"  PROCEDURE           a name, a glob or a part of it, IMAGE!0xSTART; all of it\n" \
+		"  ADDRESS             0xADDRESS or IMAGE!0xADDRESS: one instruction\n"            \
+		"  -n, --rows N        at most N rows\n"                                           \
+		"      --targets       where indirect calls, jumps and returns go\n"               \
+		"      --strides       how far addresses move from one time to the next\n"         \
+		"      --latency       how long loads take\n"                                      \
+		"      --by-call-site  arguments by the place of the call\n"                       \
+		"      --kind KIND     result, source, address, stride, latency, conflict, "       \
+		"float,\n"                                                                         \
+		"                      length, entry, target or plugin\n"                          \
+		"      --syntax att|intel  of the assembly (default att)\n" REPORT_USAGE)          \
 	X(export, "counts of branches for other programs",                                         \
 		"usage: culprit export -f counts [options]\n"                                      \
 		"  -f, --format FORMAT counts: how often branches went where, as text\n"           \

@@ -1,0 +1,675 @@
+#include "analyze/value_report.h"
+
+#include "analyze/value_internal.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A row to be: all that was seen, before anybody asked for it. */
+struct item {
+	struct value_image *vi;
+	uint32_t procedure;
+	unsigned kind;
+	uint64_t address, offset, context;
+	uint64_t samples;
+	const struct hotlist *list;
+	size_t first_edge, edges;
+};
+typedef VEC(struct item) item_list;
+
+static double share_of(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+/* ---- from profiles to items ---- */
+
+struct item_walk {
+	struct value_report *r;
+	struct value_image *vi;
+	struct code_walk walk;
+	item_list *out;
+};
+
+static int add_list(void *arg, const struct value_key *key, const struct hotlist *h)
+{
+	struct item_walk *w = arg;
+	struct item item = {.vi = w->vi,
+		.kind = key->kind,
+		.offset = key->offset,
+		.context = key->context,
+		.samples = h->total,
+		.list = h};
+
+	item.procedure = code_walk_to(&w->walk, key->offset, &item.address);
+	if (!key->context)
+		w->r->values = hotlist_sum(w->r->values, h->total);
+	if (item.procedure != CODE_NOWHERE)
+		*vec_add(w->out) = item;
+	else if (!key->context)
+		w->r->nowhere = hotlist_sum(w->r->nowhere, h->total);
+	return 0;
+}
+
+static void add_edges(struct item_walk *w)
+{
+	const struct edge *edges = w->vi->edges.p;
+
+	for (size_t i = 0, end; i < w->vi->edges.n; i = end) {
+		struct item item = {.vi = w->vi,
+			.kind = VALUE_TARGET,
+			.offset = edges[i].from,
+			.first_edge = i};
+
+		for (end = i; end < w->vi->edges.n && edges[end].from == edges[i].from; end++)
+			item.samples = hotlist_sum(item.samples, edges[end].count);
+		item.edges = end - i;
+		item.procedure = code_walk_to(&w->walk, item.offset, &item.address);
+		w->r->edges = hotlist_sum(w->r->edges, item.samples);
+		if (item.procedure != CODE_NOWHERE)
+			*vec_add(w->out) = item;
+	}
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->vi != y->vi)
+		return x->vi->image->id < y->vi->image->id ? -1 : 1;
+	if (x->procedure != y->procedure)
+		return x->procedure < y->procedure ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->context != y->context)
+		return x->context < y->context ? -1 : 1;
+	return x->kind < y->kind ? -1 : x->kind > y->kind;
+}
+
+static void make_items(struct value_report *r, item_list *out)
+{
+	vec_each (at, &r->data.images) {
+		const struct selected_image *im = (*at)->image;
+		struct item_walk w = {.r = r, .vi = *at, .out = out};
+
+		w.walk = code_walk_start(&im->map, im->segments, im->nsegments);
+		if ((*at)->values)
+			value_profile_each((*at)->values, add_list, &w);
+		w.walk = code_walk_start(&im->map, im->segments, im->nsegments);
+		add_edges(&w);
+	}
+	vec_sort(out, compare_items);
+}
+
+/* ---- reading values ---- */
+
+static int compare_shares(const void *a, const void *b)
+{
+	const struct value_share *x = a, *y = b;
+
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
+static struct value_share target_share(
+	const struct value_report *r, const struct selected_image *im, const struct edge *edge)
+{
+	struct value_share v = {.value = edge->to,
+		.count = edge->count,
+		.least = edge->count,
+		.most = edge->count,
+		.image = im};
+
+	if (edge->target)
+		v.image = value_image_of_key(&r->data, edge->target);
+	if (v.image)
+		value_image_address(v.image, edge->to, &v.value);
+	return v;
+}
+
+static size_t read_targets(const struct value_report *r, const struct value_image *vi, size_t first,
+	size_t n, struct value_share out[HOTLIST_CAPACITY_MAX])
+{
+	_cleanup_free_ struct value_share *all = xcalloc(n + 1, sizeof *all);
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = target_share(r, vi->image, &vi->edges.p[first + i]);
+	qsort(all, n, sizeof *all, compare_shares);
+	n = n < HOTLIST_CAPACITY_MAX ? n : HOTLIST_CAPACITY_MAX;
+	memcpy(out, all, n * sizeof *out);
+	return n;
+}
+
+size_t value_report_read(const struct value_report *r, const struct value_row *row,
+	struct value_share out[HOTLIST_CAPACITY_MAX])
+{
+	const struct value_image *vi = row->procedure->data;
+	struct hot_value hot[HOTLIST_CAPACITY_MAX];
+	size_t n;
+
+	if (row->kind == VALUE_TARGET) {
+		n = read_targets(r, vi, row->first_edge, row->edges, out);
+	} else {
+		n = value_profile_read(vi->values, row->list, hot);
+		for (size_t i = 0; i < n; i++)
+			out[i] = (struct value_share){.value = hot[i].value,
+				.count = hot[i].count,
+				.least = hot[i].low,
+				.most = hot[i].high};
+	}
+	for (size_t i = 0; i < n; i++)
+		value_share_set(&out[i], row->samples);
+	return n;
+}
+
+/* ---- which procedures ---- */
+
+struct question {
+	const char *text;
+	char *image; /* before the '!' of an address; NULL: any */
+	uint64_t address;
+	enum { ASK_ALL, ASK_NAME, ASK_ADDRESS, ASK_PATTERN, ASK_NOTHING } way;
+	bool is_address;
+};
+
+static bool parse_address(const char *text, uint64_t *out)
+{
+	char *end;
+
+	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X') ||
+		!isxdigit((unsigned char)text[2]))
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, 16);
+	return !*end && !errno;
+}
+
+static bool fits(const struct question *q, const struct item *item)
+{
+	const struct selected_image *im = item->vi->image;
+	const struct procedure *p = &im->procedures.p[item->procedure];
+	char label[512];
+
+	procedure_label(p, im->path, label, sizeof label);
+	switch (q->way) {
+	case ASK_ALL:
+		return true;
+	case ASK_NAME:
+		return !strcmp(q->text, label);
+	case ASK_ADDRESS:
+		return q->is_address && value_procedure_at(im, q->address) == item->procedure &&
+		       (!q->image || !strcmp(q->image, selected_image_name(im)) ||
+			       !fnmatch(q->image, im->path, 0));
+	case ASK_PATTERN:
+		return !fnmatch(q->text, label, 0) || strstr(label, q->text);
+	default:
+		return false;
+	}
+}
+
+/* As find.h: a name is taken as exact when a procedure has it, only else as something else. */
+static struct question ask(const char *text, const item_list *items)
+{
+	struct question q = {.text = text, .way = text ? ASK_NAME : ASK_ALL};
+	const char *bang = text ? strrchr(text, '!') : NULL;
+
+	if (!text)
+		return q;
+	q.is_address = parse_address(bang ? bang + 1 : text, &q.address);
+	if (q.is_address && bang)
+		q.image = xstrndup(text, (size_t)(bang - text));
+	for (; q.way < ASK_NOTHING; q.way++)
+		vec_each (item, items)
+			if ((item == items->p || item->procedure != item[-1].procedure ||
+				    item->vi != item[-1].vi) &&
+				fits(&q, item))
+				return q;
+	return q;
+}
+
+/* ---- one procedure ---- */
+
+/* A procedure on its way from items to rows. */
+struct building {
+	struct value_report *r;
+	const struct value_report_options *o;
+	struct value_procedure *p;
+	struct value_code *code;
+	uint8_t arguments;
+	VEC(struct value_row *) rows;
+	struct value_share values[VALUE_KINDS + 1][HOTLIST_CAPACITY_MAX];
+};
+
+static uint64_t procedure_time(const struct value_image *vi, uint32_t number)
+{
+	const struct procedure *p = &vi->image->procedures.p[number];
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->nranges; i++)
+		sum += value_image_samples(
+			vi, p->ranges[i].start, p->ranges[i].start + p->ranges[i].size);
+	return sum;
+}
+
+static bool is_entry(unsigned kind)
+{
+	return kind >= VALUE_ENTRY0 && kind <= VALUE_ENTRY5;
+}
+
+static uint64_t item_time(
+	const struct building *b, const struct item *item, const struct code_insn *insn)
+{
+	uint64_t first = item->address > VALUE_NEAR ? item->address - VALUE_NEAR : 0;
+	uint64_t end = item->address + VALUE_NEAR, time;
+	const struct hotlist *all;
+
+	if (insn)
+		value_code_run(b->code, insn, &first, &end);
+	time = is_entry(item->kind) ? b->p->time : value_image_samples(item->vi, first, end);
+	if (!item->context)
+		return time;
+	all = value_profile_find(
+		item->vi->values, &(struct value_key){.offset = item->offset, .kind = item->kind});
+	if (!all || all->total < item->samples)
+		return time;
+	return (uint64_t)((double)time * (double)item->samples / (double)all->total);
+}
+
+static bool is_telling(const struct building *b, const struct item *item, const struct roles *r)
+{
+	bool stub = b->p->image->procedures.p[b->p->number].source == PROCEDURE_PLT;
+
+	if (!r)
+		return item->kind != VALUE_TARGET;
+	switch (item->kind) {
+	case VALUE_RESULT:
+		return r->kind == INSN_PLAIN && !r->constant_result && !r->moves_stack &&
+		       !(r->operation == OPERATION_ADDRESS && r->on_stack);
+	case VALUE_SOURCE:
+		return !r->constant_source;
+	case VALUE_ADDRESS:
+	case VALUE_STRIDE:
+		return !r->fixed_address && !r->on_stack;
+	case VALUE_TARGET:
+		return !stub && r->kind != INSN_RETURN;
+	}
+	if (is_entry(item->kind))
+		return b->arguments >> (item->kind - VALUE_ENTRY0) & 1;
+	return true;
+}
+
+static bool is_indirect(enum insn_kind kind)
+{
+	return kind == INSN_CALL_INDIRECT || kind == INSN_JUMP_INDIRECT || kind == INSN_RETURN;
+}
+
+static struct value_row *make_row(struct building *b, const struct item *item,
+	const struct code_insn *insn, const struct roles *roles, struct advice_case *c)
+{
+	struct value_row *row = arena_alloc(&b->r->memory, sizeof *row);
+	bool target = item->kind == VALUE_TARGET;
+	struct value_share spare[HOTLIST_CAPACITY_MAX], *values = spare;
+	struct advice_list *l = NULL;
+	size_t n;
+
+	*row = (struct value_row){.procedure = b->p,
+		.address = item->address,
+		.context = item->context,
+		.kind = item->kind,
+		.samples = item->samples,
+		.time = item_time(b, item, insn),
+		.telling = is_telling(b, item, roles),
+		.roles = roles,
+		.list = item->list,
+		.first_edge = item->first_edge,
+		.edges = item->edges};
+	if (target || item->kind < VALUE_KINDS) {
+		l = target ? &c->targets : &c->lists[item->kind];
+		values = b->values[target ? VALUE_KINDS : item->kind];
+	}
+	n = value_report_read(b->r, row, values);
+	if (l)
+		*l = (struct advice_list){values, n, row->samples};
+	row->top = values[0];
+	row->time_share = share_of(row->time, b->r->data.time);
+	row->score = (double)row->time * row->top.low;
+	return row;
+}
+
+/* The most time that a caller has, of those in the same image; a stub itself has next to none. */
+static uint64_t callers_time(const struct item *items, size_t n)
+{
+	uint64_t most = 0, vaddr, time;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct selected_image *im = items[i].vi->image;
+		uint32_t caller;
+
+		if (!(items[i].context & VALUE_CONTEXT_SITE) ||
+			items[i].context & VALUE_CONTEXT_FAR ||
+			!value_image_address(im, items[i].context & ~VALUE_CONTEXT_SITE, &vaddr))
+			continue;
+		caller = value_procedure_at(im, vaddr);
+		if (caller == CODE_NOWHERE)
+			continue;
+		time = procedure_time(items[i].vi, caller);
+		most = time > most ? time : most;
+	}
+	return most;
+}
+
+static void set_advice(struct building *b, struct value_row **rows, size_t n,
+	const struct advice *advice, size_t nadvice)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct buf text = {0};
+
+		for (size_t k = 0; k < nadvice; k++)
+			if (advice[k].kind == rows[i]->kind)
+				buf_printf(&text, "%s%s: %s", text.n ? "; " : "", advice[k].rule,
+					advice[k].text);
+		if (text.n)
+			rows[i]->advice = arena_strdup(&b->r->memory, buf_cstr(&text));
+		buf_deinit(&text);
+	}
+}
+
+/* Items of one address and call site become rows, and together get advice. */
+static void take_case(struct building *b, const struct item *items, size_t n,
+	const struct code_insn *insn, const struct roles *roles, uint64_t callers)
+{
+	const struct procedure *p = &b->p->image->procedures.p[b->p->number];
+	uint64_t hot = b->p->time > callers ? b->p->time : callers;
+	struct advice advice[ADVICE_MOST];
+	struct advice_case c = {.roles = roles,
+		.procedure = b->p->name,
+		.is_stub = p->source == PROCEDURE_PLT,
+		.in_loop = insn && insn->in_loop,
+		.is_stored = roles && insn->in_loop && roles->loads &&
+			     value_code_stores(b->code, roles->memory),
+		.arguments = b->arguments,
+		.hot = share_of(hot, b->r->data.time)};
+	size_t first = b->rows.n;
+	char target[320];
+
+	for (size_t i = 0; i < n; i++) {
+		struct value_row *row;
+
+		/* Direct branches have edges too; without code nobody can tell. */
+		if (items[i].kind == VALUE_TARGET && !(insn && is_indirect(insn->kind)))
+			continue;
+		row = make_row(b, &items[i], insn, roles, &c);
+		*vec_add(&b->rows) = row;
+		if (row->kind != VALUE_TARGET || insn->kind == INSN_RETURN)
+			continue;
+		c.leaves = row->top.image != b->p->image;
+		if (value_report_name(b->r, row, &row->top, target, sizeof target))
+			c.target = target;
+	}
+	if (insn)
+		c.waits = share_of(value_image_samples(b->p->data, insn->address,
+					   insn->address + insn->length + 1),
+			b->p->time);
+	if (b->rows.n > first)
+		set_advice(b, b->rows.p + first, b->rows.n - first, advice, advise(&c, advice));
+}
+
+static void take_address(struct building *b, const struct item *items, size_t n)
+{
+	const struct code_insn *insn = value_code_at(b->code, items->address);
+	uint64_t callers = callers_time(items, n);
+	struct roles roles, *kept = NULL;
+
+	if (insn && !isa_roles(insn->bytes, insn->available, insn->address, &roles)) {
+		kept = arena_alloc(&b->r->memory, sizeof *kept);
+		*kept = roles;
+	}
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i; end < n && items[end].context == items[i].context; end++)
+			;
+		take_case(b, items + i, end - i, insn, kept,
+			items[i].context ? callers_time(items + i, end - i) : callers);
+	}
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct value_row *x = *(struct value_row *const *)a;
+	const struct value_row *y = *(struct value_row *const *)b;
+
+	if (!x->advice != !y->advice)
+		return x->advice ? -1 : 1;
+	if (x->score != y->score)
+		return x->score > y->score ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->kind < y->kind ? -1 : x->kind > y->kind;
+}
+
+static void finish_procedure(struct building *b)
+{
+	struct value_procedure *p = b->p;
+
+	p->rows = arena_alloc(&b->r->memory, (b->rows.n + 1) * sizeof *p->rows);
+	vec_each (at, &b->rows) {
+		if (b->o->wanted && !b->o->wanted(b->o->arg, *at)) {
+			b->r->left_out++;
+			continue;
+		}
+		p->rows[p->n++] = *at;
+		p->best = (*at)->score > p->best ? (*at)->score : p->best;
+	}
+	if (b->o->by_score)
+		qsort(p->rows, p->n, sizeof *p->rows, compare_rows);
+	if (p->n)
+		*vec_add(&b->r->procedures) = p;
+	b->r->rows += p->n;
+}
+
+/* Stubs read none, but pass all on. */
+static uint8_t read_arguments(const struct building *b)
+{
+	enum { COPY = 0x07, ALL = 0x3f };
+
+	if (b->p->image->procedures.p[b->p->number].source == PROCEDURE_PLT)
+		return advice_is_copy(b->p->name) ? COPY : ALL;
+	return value_code_arguments(b->code);
+}
+
+static int take_procedure(struct value_report *r, const struct value_report_options *o,
+	const struct item *items, size_t n, struct err *e)
+{
+	const struct selected_image *im = items->vi->image;
+	const struct procedure *procedure = &im->procedures.p[items->procedure];
+	struct building *b = xcalloc(1, sizeof *b);
+	char label[512];
+	int rc;
+
+	b->r = r;
+	b->o = o;
+	b->p = arena_alloc(&r->memory, sizeof *b->p);
+	procedure_label(procedure, im->path, label, sizeof label);
+	*b->p = (struct value_procedure){.image = im,
+		.number = items->procedure,
+		.start = procedure->start,
+		.name = arena_strdup(&r->memory, label),
+		.time = procedure_time(items->vi, items->procedure),
+		.data = items->vi};
+	rc = value_code_create(r->data.sel, im, items->procedure, &items->vi->file, &b->code, e);
+	if (!rc) {
+		b->arguments = read_arguments(b);
+		for (size_t i = 0, end; i < n; i = end) {
+			for (end = i; end < n && items[end].address == items[i].address; end++)
+				;
+			take_address(b, items + i, end - i);
+		}
+		finish_procedure(b);
+	}
+	value_code_destroy(b->code);
+	vec_deinit(&b->rows);
+	free(b);
+	return rc;
+}
+
+/* ---- all of them ---- */
+
+/* The items at the address that is asked for, where some are just there; else all. */
+static void narrow(const struct question *q, const struct item **items, size_t *n)
+{
+	const struct item *all = *items;
+	size_t first = 0, end;
+
+	if (q->way != ASK_ADDRESS)
+		return;
+	while (first < *n && all[first].address != q->address)
+		first++;
+	for (end = first; end < *n && all[end].address == q->address; end++)
+		;
+	if (end > first) {
+		*items += first;
+		*n = end - first;
+	}
+}
+
+static bool name_fits(const char *pattern, const struct item *item)
+{
+	const struct selected_image *im = item->vi->image;
+	char label[512];
+
+	procedure_label(&im->procedures.p[item->procedure], im->path, label, sizeof label);
+	return !pattern || !strcmp(pattern, label) || !fnmatch(pattern, label, 0);
+}
+
+static int take_items(struct value_report *r, const struct value_report_options *o,
+	const struct question *q, const item_list *items, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0, end; i < items->n && !rc; i = end) {
+		const struct item *first = &items->p[i];
+		size_t n;
+
+		for (end = i; end < items->n && items->p[end].vi == first->vi &&
+			      items->p[end].procedure == first->procedure;
+			end++)
+			;
+		n = end - i;
+		if (!fits(q, first) || !name_fits(o->pattern, first))
+			continue;
+		narrow(q, &first, &n);
+		rc = take_procedure(r, o, first, n, e);
+	}
+	return rc;
+}
+
+static int compare_procedures(const void *a, const void *b)
+{
+	const struct value_procedure *x = *(struct value_procedure *const *)a;
+	const struct value_procedure *y = *(struct value_procedure *const *)b;
+	int c;
+
+	if (x->best != y->best)
+		return x->best > y->best ? -1 : 1;
+	if ((c = strcmp(x->name, y->name)))
+		return c;
+	if (x->image != y->image)
+		return x->image->id < y->image->id ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int fill(struct value_report *r, struct selection *sel, const struct value_report_options *o,
+	struct err *e)
+{
+	item_list items = {0};
+	struct question q;
+	int rc = value_gather(&r->data, sel, e);
+
+	if (rc)
+		return rc;
+	make_items(r, &items);
+	q = ask(o->what, &items);
+	if (q.way == ASK_NOTHING)
+		rc = err_set(e, -ENOENT,
+			"no procedure or instruction '%s' has values; 'culprit values' lists those "
+			"that have",
+			o->what);
+	else
+		rc = take_items(r, o, &q, &items, e);
+	vec_sort(&r->procedures, compare_procedures);
+	free(q.image);
+	vec_deinit(&items);
+	return rc;
+}
+
+int value_report_create(struct selection *sel, const struct value_report_options *o,
+	struct value_report **out, struct err *e)
+{
+	struct value_report *r = xcalloc(1, sizeof *r);
+	int rc = fill(r, sel, o, e);
+
+	if (rc) {
+		value_report_destroy(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+void value_report_destroy(struct value_report *r)
+{
+	if (!r)
+		return;
+	value_code_destroy(r->code);
+	value_gather_deinit(&r->data);
+	vec_deinit(&r->procedures);
+	arena_deinit(&r->memory);
+	free(r);
+}
+
+size_t value_report_procedures(const struct value_report *r, const struct value_procedure ***out)
+{
+	*out = r->procedures.p;
+	return r->procedures.n;
+}
+
+size_t value_report_rows(const struct value_report *r)
+{
+	return r->rows;
+}
+
+uint64_t value_report_time(const struct value_report *r)
+{
+	return r->data.time;
+}
+
+uint64_t value_report_values(const struct value_report *r)
+{
+	return r->values;
+}
+
+uint64_t value_report_edges(const struct value_report *r)
+{
+	return r->edges;
+}
+
+uint64_t value_report_refused(const struct value_report *r)
+{
+	return r->data.refused;
+}
+
+uint64_t value_report_nowhere(const struct value_report *r)
+{
+	return r->nowhere;
+}
+
+uint64_t value_report_left_out(const struct value_report *r)
+{
+	return r->left_out;
+}
