@@ -7,6 +7,9 @@
  * (for code that jumps), or a fault. So all registers can be loaded and seen, the stack pointer
  * too, and a case costs one signal. Memory of a case is NATIVE_DATA, the same at the start of each;
  * what a case changed is listed. fs and gs point into it.
+ *
+ * What runs in the child between cases is bare: no library, for fs is the case's, and no
+ * sanitizers, for their shadow memory lies where random addresses point to and is taken away.
  */
 #ifndef CULPRIT_TESTS_NATIVE_H
 #define CULPRIT_TESTS_NATIVE_H
@@ -67,49 +70,44 @@ struct native {
 
 static struct native *native_running;
 static bool native_started;
-static __attribute__((used)) unsigned long native_host_fs;
 static char native_stack[1 << 18];
 
-/*
- * The kernel leaves fs (and the flags AC and NT) as the case had them: C code needs its own before
- * anything else, and the case gets its fs back last.
- */
-void native_entry(int signal, siginfo_t *info, void *context);
-__asm__(".text\n"
-	".type native_entry,@function\n"
-	"native_entry:\n"
-	"	pushq $0x202\n"
-	"	popfq\n"
-	"	pushq %rdi\n"
-	"	pushq %rsi\n"
-	"	pushq %rdx\n"
-	"	movl $158, %eax\n" /* arch_prctl(ARCH_SET_FS, ...) */
-	"	movl $0x1002, %edi\n"
-	"	movq native_host_fs(%rip), %rsi\n"
-	"	syscall\n"
-	"	popq %rdx\n"
-	"	popq %rsi\n"
-	"	popq %rdi\n"
-	"	subq $8, %rsp\n"
-	"	call native_signal\n"
-	"	addq $8, %rsp\n"
-	"	movl $158, %eax\n"
-	"	movl $0x1002, %edi\n"
-	"	movl $0x20000e38, %esi\n"
-	"	syscall\n"
-	"	ret\n"
-	".size native_entry, .-native_entry\n");
+#define NATIVE_BARE __attribute__((no_sanitize("address", "undefined"), no_stack_protector))
+
+#ifdef __SANITIZE_ADDRESS__
+#define NATIVE_SHADOW      0x7fff8000ul
+#define NATIVE_SHADOW_SIZE (0x10007fff8000ul - NATIVE_SHADOW)
+#endif
+
+/* In assembler, so that the compiler does not make them a call. */
+NATIVE_BARE static inline void native_copy(void *to, const void *from, size_t n)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+NATIVE_BARE static inline void native_fill(void *to, uint8_t byte, size_t n)
+{
+	__asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(byte) : "memory");
+}
+
+NATIVE_BARE static inline long native_call(long number, long a, long b)
+{
+	long result;
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b)
+			 : "rcx", "r11", "memory");
+	return result;
+}
 
 static const int native_order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI,
 	REG_RDI, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
-static inline void native_note_changes(struct native *n, struct native_case *c)
+NATIVE_BARE static inline void native_note_changes(struct native *n, struct native_case *c)
 {
 	uint64_t *data = (uint64_t *)NATIVE_DATA;
 	struct native_shared *s = n->shared;
 	c->change = (uint32_t)s->changes;
-	if (!memcmp(data, s->data, NATIVE_DATA_SIZE))
-		return;
 	for (uint32_t i = 0; i < NATIVE_WORDS; i++) {
 		if (data[i] == s->data[i])
 			continue;
@@ -122,7 +120,7 @@ static inline void native_note_changes(struct native *n, struct native_case *c)
 	c->changes = (uint32_t)s->changes - c->change;
 }
 
-static inline void native_note(
+NATIVE_BARE static inline void native_note(
 	struct native *n, struct native_case *c, int signal, const siginfo_t *info, ucontext_t *u)
 {
 	const greg_t *g = u->uc_mcontext.gregs;
@@ -132,12 +130,13 @@ static inline void native_note(
 	c->signal_code = info->si_code;
 	c->after.ip = (uint64_t)g[REG_RIP] - (signal == SIGTRAP && info->si_code == SI_KERNEL);
 	c->after.flags = (uint64_t)g[REG_EFL];
-	memcpy(c->after.xmm, u->uc_mcontext.fpregs->_xmm, sizeof c->after.xmm);
+	native_copy(c->after.xmm, u->uc_mcontext.fpregs->_xmm, sizeof c->after.xmm);
 	native_note_changes(n, c);
 }
 
 /* Vector registers of the case, above them zero; the x87 stack full of something. */
-static inline void native_load_vectors(const struct native_case *c, struct _libc_fpstate *f)
+NATIVE_BARE static inline void native_load_vectors(
+	const struct native_case *c, struct _libc_fpstate *f)
 {
 	enum { SOFTWARE = 464, HEADER = 512, X87_SSE = 3, PKRU = 1 << 9 };
 	uint8_t *area = (uint8_t *)f;
@@ -151,23 +150,24 @@ static inline void native_load_vectors(const struct native_case *c, struct _libc
 	f->rip = f->rdp = 0;
 	f->mxcsr = 0x1f80;
 	for (int i = 0; i < 8; i++) {
-		memcpy(&f->_st[i], c->before.xmm[i], 8);
+		native_copy(&f->_st[i], c->before.xmm[i], 8);
 		f->_st[i].exponent = 0x3fff;
 	}
-	memcpy(f->_xmm, c->before.xmm, sizeof c->before.xmm);
-	memcpy(&magic, area + SOFTWARE, sizeof magic);
+	native_copy(f->_xmm, c->before.xmm, sizeof c->before.xmm);
+	native_copy(&magic, area + SOFTWARE, sizeof magic);
 	if (magic != 0x46505853) /* FP_XSTATE_MAGIC1 */
 		return;
-	memcpy(&features, area + HEADER, sizeof features);
+	native_copy(&features, area + HEADER, sizeof features);
 	features = (features & PKRU) | X87_SSE;
-	memcpy(area + HEADER, &features, sizeof features);
+	native_copy(area + HEADER, &features, sizeof features);
 }
 
-static inline void native_load(struct native *n, const struct native_case *c, ucontext_t *u)
+NATIVE_BARE static inline void native_load(
+	struct native *n, const struct native_case *c, ucontext_t *u)
 {
 	greg_t *g = u->uc_mcontext.gregs;
-	memset(n->code, NATIVE_INT3, NATIVE_CODE_SIZE);
-	memcpy(n->code + (c->before.ip - NATIVE_CODE), c->code, c->size);
+	native_fill(n->code, NATIVE_INT3, NATIVE_CODE_SIZE);
+	native_copy(n->code + (c->before.ip - NATIVE_CODE), c->code, c->size);
 	for (int i = 0; i < 16; i++)
 		g[native_order[i]] = (greg_t)c->before.r[i];
 	g[REG_RIP] = (greg_t)c->before.ip;
@@ -175,23 +175,24 @@ static inline void native_load(struct native *n, const struct native_case *c, uc
 	native_load_vectors(c, u->uc_mcontext.fpregs);
 }
 
-__attribute__((used)) static void native_signal(int signal, siginfo_t *info, void *context)
+NATIVE_BARE static inline void native_signal(int signal, siginfo_t *info, void *context)
 {
 	struct native *n = native_running;
 	struct native_shared *s = n->shared;
+	__builtin_ia32_writeeflags_u64(0x202); /* a case may have set AC and NT */
 	if (native_started)
 		native_note(n, &n->cases[s->at++], signal, info, context);
 	native_started = true;
 	if (s->at == s->count)
-		_exit(0);
+		native_call(SYS_exit_group, 0, 0);
 	native_load(n, &n->cases[s->at], context);
 }
 
-static inline void native_child(struct native *n)
+NATIVE_BARE static inline void native_child(struct native *n)
 {
 	static const int signals[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 	struct sigaction action = {
-		.sa_sigaction = native_entry, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+		.sa_sigaction = native_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	stack_t stack = {.ss_sp = native_stack, .ss_size = sizeof native_stack};
 
 	native_running = n;
@@ -200,12 +201,16 @@ static inline void native_child(struct native *n)
 	sigaltstack(&stack, NULL);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
 		sigaction(signals[i], &action, NULL);
-	syscall(SYS_arch_prctl, ARCH_GET_FS, &native_host_fs);
-	syscall(SYS_arch_prctl, ARCH_SET_GS, NATIVE_GS);
 	memcpy((void *)NATIVE_DATA, n->shared->data, NATIVE_DATA_SIZE);
 	alarm(60);
-	kill(getpid(), SIGTRAP);
-	_exit(1); /* not reached: the handler returns into the cases */
+	long self = getpid();
+#ifdef NATIVE_SHADOW
+	munmap((void *)NATIVE_SHADOW, NATIVE_SHADOW_SIZE);
+#endif
+	native_call(SYS_arch_prctl, ARCH_SET_GS, NATIVE_GS);
+	native_call(SYS_arch_prctl, ARCH_SET_FS, NATIVE_FS);
+	native_call(SYS_kill, self, SIGTRAP);
+	native_call(SYS_exit_group, 1, 0); /* the handler returns into the cases, not here */
 }
 
 static inline void *native_map(size_t size)
