@@ -214,6 +214,9 @@ __attribute__((noinline)) int interp_memory_line(struct interp *m, u64 address, 
 
 /* ---- a burst ---- */
 
+/* Two lines of code, and a repeated cmps that reads two words of each operand an element. */
+#define INPUTS_A_STEP (2 * 4 + INTERP_ELEMENTS * 4)
+
 struct progress {
 	struct state *s;
 	u64 deadline;
@@ -231,8 +234,7 @@ static long step(u32 index, struct progress *p)
 		p->stop = INTERP_TIME;
 		return 1;
 	}
-	/* One instruction reads a few words; code may take eight more. */
-	if (s->m.keeps && s->m.ninputs > INTERP_INPUTS - 48) {
+	if (s->m.keeps && s->m.ninputs > INTERP_INPUTS - INPUTS_A_STEP) {
 		p->stop = INTERP_ROOM;
 		return 1;
 	}

@@ -1,0 +1,509 @@
+/* The interpreter in the sampling interrupt, on loops of which everything is known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <math.h>
+#include <sys/syscall.h>
+
+#include "collect/shadow_rig.h"
+#include "values/capture.h"
+
+enum { ENOUGH = 4000 };
+
+static struct rig rig;
+
+static void open_or_skip(
+	const struct shadow_options *o, uint32_t every, shadow_fn *burst, void *arg)
+{
+	if (!rig_open(&rig, o, every, burst, arg)) {
+		if (geteuid() == 0)
+			fail();
+		print_message("needs root: the interpreter cannot be had\n");
+		skip();
+	}
+}
+
+static uint64_t all_stops(const struct shadow_statistics *s)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < INTERP_STOPS; i++)
+		sum += s->stops[i];
+	return sum;
+}
+
+static void check_books(const struct sampler_statistics *s)
+{
+	assert_int_equal(all_stops(&s->shadow), s->shadow.bursts);
+	assert_int_equal(s->shadow.stops[INTERP_GOES_ON], 0);
+	assert_true(s->shadow.map_bytes > 0);
+	assert_true(s->map_bytes > s->shadow.map_bytes);
+	assert_true(s->shadow.longest <= s->shadow.ns);
+}
+
+/* ---- edges ---- */
+
+struct edges {
+	uint64_t taken, fell, back, out, wrong, bursts, with_values;
+};
+
+static void count_edge(void *arg, uint64_t from, uint64_t to)
+{
+	struct edges *e = arg;
+
+	if (!rig_inside(from, pattern_run_, pattern_end))
+		return;
+	if (rig_at(from, pattern_branch) && rig_at(to, pattern_taken))
+		e->taken++;
+	else if (rig_at(from, pattern_branch) && rig_at(to, pattern_branch + 2))
+		e->fell++;
+	else if (rig_at(from, pattern_back) && rig_at(to, pattern_loop))
+		e->back++;
+	else if (rig_at(from, pattern_back) && rig_at(to, pattern_end))
+		e->out++;
+	else
+		e->wrong++;
+}
+
+static void take_edges(void *arg, const struct shadow_burst *b, const uint64_t *words)
+{
+	struct edges *e = arg;
+
+	e->bursts++;
+	e->with_values += b->inputs != 0;
+	burst_edges(b, words, count_edge, arg);
+}
+
+/* Five standard errors of a share among n. */
+static double bound(double share, uint64_t n)
+{
+	return 5 * sqrt(share * (1 - share) / (double)n);
+}
+
+static void test_edges(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {
+		.steps = 256, .skip = 64, .share = 0.5, .user = true, .kernel = true};
+	struct sampler_statistics s;
+	struct edges e = {0};
+
+	open_or_skip(&o, 1, take_edges, &e);
+	while (e.taken + e.fell < ENOUGH && rig_patient(&rig)) {
+		pattern_run(20000000);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	rig_close(&rig, &s);
+	assert_true(e.taken + e.fell >= ENOUGH);
+	assert_int_equal(e.wrong, 0);
+	assert_int_equal(e.with_values, 0);
+	double n = (double)(e.taken + e.fell);
+	assert_float_equal((double)e.taken / n, 0.75, bound(0.75, e.taken + e.fell));
+	/* The loop's own branch runs as often, but for the ends of bursts. */
+	assert_float_equal((double)(e.back + e.out) / n, 1, 0.1);
+	assert_true(e.out <= e.bursts);
+	check_books(&s);
+	assert_int_equal(s.shadow.dropped, 0);
+	assert_true(s.shadow.bursts >= e.bursts);
+	assert_true(s.shadow.steps > s.shadow.bursts * 16);
+	assert_true(s.shadow.stops[INTERP_DONE] + s.shadow.stops[INTERP_TIME] > e.bursts / 2);
+}
+
+/* Lengths are mixed, so the ends of bursts are not all at one place. */
+struct lengths {
+	uint64_t seen[4]; /* quarters of the possible lengths */
+	uint64_t beyond, skipped;
+};
+
+static void take_lengths(void *arg, const struct shadow_burst *b, const uint64_t *words)
+{
+	struct lengths *l = arg;
+
+	if (b->stop != INTERP_DONE || !rig_inside(words[0], pattern_run_, pattern_end))
+		return;
+	if (b->steps < 16 || b->steps > 64 || b->skipped > 32)
+		l->beyond++;
+	else
+		l->seen[(b->steps - 16) / 13 & 3]++;
+	l->skipped += b->skipped;
+}
+
+static void test_lengths(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {.steps = 64, .skip = 32, .share = 0.5, .user = true};
+	struct sampler_statistics s;
+	struct lengths l = {0};
+
+	open_or_skip(&o, 1, take_lengths, &l);
+	while (l.seen[0] + l.seen[1] + l.seen[2] + l.seen[3] < 300 && rig_patient(&rig)) {
+		pattern_run(20000000);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	rig_close(&rig, &s);
+	assert_int_equal(l.beyond, 0);
+	for (int i = 0; i < 4; i++)
+		assert_true(l.seen[i] > 30);
+	assert_true(l.skipped > 300 * 8 && l.skipped < 3000 * 32);
+}
+
+static void test_one_in_four(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {.steps = 64, .share = 0.5, .user = true, .kernel = true};
+	struct sampler_statistics s;
+	struct edges e = {0};
+
+	open_or_skip(&o, 4, take_edges, &e);
+	while (e.bursts < 100 && rig_patient(&rig)) {
+		pattern_run(20000000);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	rig_close(&rig, &s);
+	uint64_t asked = s.shadow.bursts + s.shadow.withheld + s.shadow.refused;
+	uint64_t cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
+	assert_true(asked * 4 <= s.samples);
+	assert_true(asked * 4 + 3 * cpus >= s.samples);
+}
+
+/* ---- values ---- */
+
+struct seen {
+	uint64_t table[2 * VALUES_TABLE];
+	struct capture capture;
+	uint64_t bursts, wrong;
+	uint64_t loads, products, again, bad; /* instructions of the loop */
+	uint64_t strides, bad_strides, arguments, bad_arguments;
+	uint64_t kernel, user, longest;
+};
+
+static void seen_init(struct seen *v)
+{
+	*v = (struct seen){0};
+	for (uint64_t i = 0; i < VALUES_TABLE; i++)
+		v->table[i] = 1000000007 * i + 3;
+}
+
+static void take_value(void *arg, uint64_t pc, enum value_kind kind, uint64_t site, uint64_t value)
+{
+	struct seen *v = arg;
+
+	if (rig_at(pc, values_load) && kind == VALUE_STRIDE) {
+		v->strides++;
+		v->bad_strides += value != 8 && value != -8ull * (VALUES_TABLE - 1);
+	}
+	if (!rig_at(pc, values_leaf) || kind < VALUE_ENTRY0 || kind > VALUE_ENTRY5)
+		return;
+	v->arguments++;
+	v->bad_arguments += !rig_at(site, values_call);
+	if (kind == VALUE_ENTRY0)
+		v->bad_arguments += value != VALUES_ARGUMENT;
+	if (kind == VALUE_ENTRY1)
+		v->bad_arguments += value % VALUES_FACTOR || value > v->table[63] * VALUES_FACTOR;
+}
+
+/* What the instruction found, against what is in the table. */
+static void check_step(struct seen *v, const struct interp_effect *e)
+{
+	uint64_t i = (e->address - (uintptr_t)v->table) / 8;
+	bool known = e->has & INTERP_HAS_VALUE;
+
+	if (rig_at(e->ip, values_load)) {
+		v->loads++;
+		v->bad += !known || i >= VALUES_TABLE || e->value != v->table[i];
+	} else if (rig_at(e->ip, values_multiply)) {
+		v->products++;
+		v->bad += !known || e->value % VALUES_FACTOR;
+	} else if (rig_at(e->ip, values_again)) {
+		i -= VALUES_TABLE;
+		v->again++;
+		v->bad += !known || i >= VALUES_TABLE || e->value != v->table[i] * VALUES_FACTOR;
+	}
+}
+
+static void take_step(void *arg, const struct interp *m)
+{
+	struct seen *v = arg;
+
+	check_step(v, &m->effect);
+	capture_step(&v->capture, m, take_value, v);
+}
+
+static void take_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)
+{
+	struct seen *v = arg;
+
+	v->bursts++;
+	v->kernel += b->kernel != 0;
+	v->user += b->kernel == 0;
+	if (b->words > v->longest)
+		v->longest = b->words;
+	if (!b->inputs)
+		return;
+	capture_begin(&v->capture, words[INTERP_RCX]);
+	v->wrong += !burst_replay(b, words, &rig.machine, take_step, v);
+}
+
+static void test_values(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {.values = true,
+		.steps = 256,
+		.skip = 64,
+		.share = 0.5,
+		.user = true,
+		.kernel = true};
+	struct sampler_statistics s;
+	struct seen v;
+
+	seen_init(&v);
+	open_or_skip(&o, 1, take_burst, &v);
+	while (v.loads < ENOUGH && rig_patient(&rig)) {
+		values_run(v.table, 3000000);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	rig_close(&rig, &s);
+	assert_true(v.loads >= ENOUGH);
+	assert_int_equal(v.wrong, 0);
+	assert_int_equal(v.bad, 0);
+	assert_int_equal(v.bad_strides, 0);
+	assert_int_equal(v.bad_arguments, 0);
+	assert_true(v.products > ENOUGH / 2 && v.again > ENOUGH / 2);
+	assert_true(v.strides > ENOUGH / 2);
+	assert_true(v.arguments > ENOUGH); /* several for each call */
+	check_books(&s);
+}
+
+/* ---- modes ---- */
+
+/* Some of the kernel and some of user mode. */
+static void mixed_work(struct seen *v)
+{
+	static char page[65536];
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	for (int i = 0; i < 300; i++) {
+		assert_int_equal(read(zero, page, sizeof page), sizeof page);
+		syscall(SYS_getppid);
+		values_run(v->table, 1000);
+	}
+	close(zero);
+}
+
+static void run_modes(bool user, bool kernel, struct seen *v, struct sampler_statistics *s)
+{
+	const struct shadow_options o = {.values = true,
+		.steps = 64,
+		.skip = 16,
+		.share = 0.5,
+		.user = user,
+		.kernel = kernel};
+
+	seen_init(v);
+	open_or_skip(&o, 1, take_burst, v);
+	while ((v->kernel < (kernel ? 50 : 0) || v->user < (user ? 50 : 0)) && rig_patient(&rig)) {
+		mixed_work(v);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	rig_close(&rig, s);
+	assert_int_equal(v->wrong, 0);
+	assert_int_equal(v->bad, 0);
+	check_books(s);
+}
+
+static void test_user_only(void **state)
+{
+	(void)state;
+	struct sampler_statistics s;
+	struct seen v;
+
+	run_modes(true, false, &v, &s);
+	assert_true(v.user >= 50);
+	assert_int_equal(v.kernel, 0);
+	assert_true(s.shadow.refused > 0);
+}
+
+static void test_kernel_only(void **state)
+{
+	(void)state;
+	struct sampler_statistics s;
+	struct seen v;
+
+	run_modes(false, true, &v, &s);
+	assert_true(v.kernel >= 50);
+	assert_int_equal(v.user, 0);
+	assert_true(s.shadow.refused > 0);
+	assert_int_equal(v.loads, 0);
+}
+
+static void test_both_modes(void **state)
+{
+	(void)state;
+	struct sampler_statistics s;
+	struct seen v;
+
+	run_modes(true, true, &v, &s);
+	assert_true(v.kernel >= 50 && v.user >= 50);
+	assert_int_equal(s.shadow.refused, 0);
+}
+
+static void test_no_mode(void **state)
+{
+	(void)state;
+	struct sampler_statistics s;
+	struct seen v;
+	const struct shadow_options o = {.steps = 64, .share = 0.5};
+
+	seen_init(&v);
+	open_or_skip(&o, 1, take_burst, &v);
+	do {
+		mixed_work(&v);
+		sampler_drain(rig.s, &rig.sink);
+		sampler_statistics(rig.s, &s);
+	} while (s.shadow.refused < 50 && rig_patient(&rig));
+	rig_close(&rig, &s);
+	assert_true(s.shadow.refused >= 50);
+	assert_int_equal(v.bursts, 0);
+	assert_int_equal(s.shadow.bursts, 0);
+	assert_int_equal(s.shadow.ns, 0);
+}
+
+/* ---- room ---- */
+
+/* Not aligned, so that every element takes two words of either side. */
+static void compare_strings(const uint64_t *a, const uint64_t *b)
+{
+	const char *x = (const char *)a + 1, *y = (const char *)b + 3;
+	uint64_t n = 60000;
+
+	__asm__ volatile("repe cmpsq" : "+S"(x), "+D"(y), "+c"(n) : : "memory", "cc");
+}
+
+/* More words than a burst may keep: it ends there, and what it kept is enough to run it again. */
+static void test_inputs_fill(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {.values = true, .steps = 4000, .share = 0.9, .user = true};
+	static uint64_t zeros[2][61000];
+	struct sampler_statistics s;
+	struct seen v;
+
+	seen_init(&v);
+	memset(zeros, 1, sizeof zeros);
+	open_or_skip(&o, 1, take_burst, &v);
+	do {
+		for (int i = 0; i < 200; i++)
+			compare_strings(zeros[0], zeros[1]);
+		sampler_drain(rig.s, &rig.sink);
+		sampler_statistics(rig.s, &s);
+	} while ((v.bursts < 200 || s.shadow.stops[INTERP_ROOM] < 1) && v.bursts < 3000 &&
+		 rig_patient(&rig));
+	rig_close(&rig, &s);
+	assert_int_equal(v.wrong, 0);
+	assert_true(v.bursts >= 200);
+	assert_true(v.longest <= SHADOW_MOST);
+	check_books(&s);
+}
+
+static void test_nobody_drains(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {.values = true, .steps = 512, .share = 0.9, .user = true};
+	struct sampler_statistics s;
+	struct seen v;
+
+	seen_init(&v);
+	open_or_skip(&o, 1, NULL, &v);
+	do {
+		values_run(v.table, 3000000);
+		sampler_drain(rig.s, &rig.sink); /* samples, but no bursts */
+		sampler_statistics(rig.s, &s);
+	} while (s.shadow.dropped < 20 && rig_patient(&rig));
+	assert_true(s.shadow.dropped >= 20);
+	/* What did find room is whole, and from now on there is room again. */
+	rig.sink.burst = take_burst;
+	sampler_drain(rig.s, &rig.sink);
+	assert_true(v.bursts > 0);
+	uint64_t kept = v.bursts;
+	for (int i = 0; i < 10; i++) {
+		values_run(v.table, 300000);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	rig_close(&rig, &s);
+	assert_int_equal(v.wrong, 0);
+	assert_int_equal(v.bad, 0);
+	assert_true(v.bursts > kept);
+	assert_true(v.bursts + s.shadow.dropped <= s.shadow.bursts);
+	check_books(&s);
+}
+
+/* ---- the share of time ---- */
+
+static void run_share(double share, unsigned rounds, struct sampler_statistics *s, uint64_t *wall)
+{
+	const struct shadow_options o = {
+		.steps = 256, .share = share, .user = true, .kernel = true};
+	struct edges e = {0};
+
+	open_or_skip(&o, 1, take_edges, &e);
+	for (unsigned i = 0; i < rounds; i++) {
+		pattern_run(20000000);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	rig_close(&rig, s);
+	*wall = io_clock_ns(CLOCK_MONOTONIC) - rig.opened;
+	check_books(s);
+}
+
+/* A CPU starts with what a second earns, and may overdraw by one burst. */
+static void test_share_is_kept(void **state)
+{
+	(void)state;
+	const double share = 0.0005;
+	double cpus = (double)sysconf(_SC_NPROCESSORS_CONF);
+	struct sampler_statistics s;
+	uint64_t wall;
+
+	run_share(share, 30, &s, &wall);
+	assert_true(s.shadow.bursts > 0);
+	assert_true(s.shadow.withheld > s.shadow.bursts);
+	assert_true((double)s.shadow.ns <=
+		    cpus * (share * ((double)wall + 1e9) + (double)s.shadow.longest));
+}
+
+static void test_no_share(void **state)
+{
+	(void)state;
+	struct sampler_statistics s;
+	uint64_t wall;
+
+	run_share(0, 3, &s, &wall);
+	assert_int_equal(s.shadow.bursts, 0);
+	assert_true(s.shadow.withheld > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_one_in_four),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_user_only),
+		cmocka_unit_test(test_kernel_only),
+		cmocka_unit_test(test_both_modes),
+		cmocka_unit_test(test_no_mode),
+		cmocka_unit_test(test_inputs_fill),
+		cmocka_unit_test(test_nobody_drains),
+		cmocka_unit_test(test_share_is_kept),
+		cmocka_unit_test(test_no_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
