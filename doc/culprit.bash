@@ -60,7 +60,7 @@ _culprit_sampling() { # PREVIOUS WORD
 
 _culprit() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="record daemon top list export db doctor help"
+	local verbs="record daemon top list values export db doctor help"
 	local filters="-i -e -p --input --event --time --epoch --comm --image --proc --pid --help"
 	local report="$filters --json --no-pager"
 	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --bpf --no-bpf --help"
@@ -97,6 +97,21 @@ _culprit() {
 		}
 		_culprit_report "$previous" "$word" && return
 		options="$report --syntax --no-source"
+		[[ $word == -* ]] || _culprit_rows procedure "$word"
+		;;
+	values)
+		case $previous in
+		--syntax)
+			COMPREPLY=($(compgen -W "att intel" -- "$word"))
+			return
+			;;
+		--kind)
+			COMPREPLY=($(compgen -W "result source address stride latency conflict float length entry target plugin" -- "$word"))
+			return
+			;;
+		esac
+		_culprit_report "$previous" "$word" && return
+		options="$report -n --rows --targets --strides --latency --by-call-site --kind --syntax"
 		[[ $word == -* ]] || _culprit_rows procedure "$word"
 		;;
 	export)

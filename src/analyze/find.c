@@ -17,7 +17,7 @@ struct wanted {
 	bool is_address;
 };
 
-static bool parse_address(const char *text, uint64_t *out)
+bool find_address(const char *text, uint64_t *out)
 {
 	char *end;
 
@@ -34,7 +34,7 @@ static struct wanted take_apart(const char *text)
 	struct wanted w = {.text = text};
 	const char *bang = strrchr(text, '!');
 
-	w.is_address = parse_address(bang ? bang + 1 : text, &w.address);
+	w.is_address = find_address(bang ? bang + 1 : text, &w.address);
 	if (w.is_address && bang)
 		w.image = xstrndup(text, (size_t)(bang - text));
 	return w;

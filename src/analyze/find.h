@@ -4,7 +4,9 @@
 #ifndef CULPRIT_ANALYZE_FIND_H
 #define CULPRIT_ANALYZE_FIND_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct tally;
 struct tally_row;
@@ -22,5 +24,8 @@ enum find_kind {
  */
 enum find_kind find_procedure(
 	const struct tally *t, const char *what, const struct tally_row ***out, size_t *n);
+
+/* "0x4330"; the whole text. */
+bool find_address(const char *text, uint64_t *out);
 
 #endif

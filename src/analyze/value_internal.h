@@ -1,6 +1,6 @@
 /*
- * What the parts of the report on values share: value_report.c (from profiles to rows) and
- * value_words.c (rows in words).
+ * What the parts of the report on values share: value_report.c (from profiles to rows),
+ * value_ask.c (which rows) and value_words.c (rows in words).
  */
 #ifndef CULPRIT_ANALYZE_VALUE_INTERNAL_H
 #define CULPRIT_ANALYZE_VALUE_INTERNAL_H
@@ -19,6 +19,18 @@ struct value_report {
 	struct value_code *code;
 	const struct value_procedure *code_of;
 };
+
+/* A row to be: all that was seen, before anybody asked for it. */
+struct value_item {
+	struct value_image *vi;
+	uint32_t procedure;
+	unsigned kind;
+	uint64_t address, offset, context;
+	uint64_t samples;
+	const struct hotlist *list;
+	size_t first_edge, edges;
+};
+typedef VEC(struct value_item) value_item_list;
 
 /* File offset to virtual address; false when the image has nothing there. */
 bool value_image_address(const struct selected_image *im, uint64_t offset, uint64_t *vaddr);

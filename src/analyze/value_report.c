@@ -1,27 +1,13 @@
 #include "analyze/value_report.h"
 
+#include "analyze/value_ask.h"
 #include "analyze/value_internal.h"
 #include "base/buf.h"
 #include "base/err.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <fnmatch.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A row to be: all that was seen, before anybody asked for it. */
-struct item {
-	struct value_image *vi;
-	uint32_t procedure;
-	unsigned kind;
-	uint64_t address, offset, context;
-	uint64_t samples;
-	const struct hotlist *list;
-	size_t first_edge, edges;
-};
-typedef VEC(struct item) item_list;
 
 static double share_of(uint64_t part, uint64_t whole)
 {
@@ -34,13 +20,13 @@ struct item_walk {
 	struct value_report *r;
 	struct value_image *vi;
 	struct code_walk walk;
-	item_list *out;
+	value_item_list *out;
 };
 
 static int add_list(void *arg, const struct value_key *key, const struct hotlist *h)
 {
 	struct item_walk *w = arg;
-	struct item item = {.vi = w->vi,
+	struct value_item item = {.vi = w->vi,
 		.kind = key->kind,
 		.offset = key->offset,
 		.context = key->context,
@@ -62,7 +48,7 @@ static void add_edges(struct item_walk *w)
 	const struct edge *edges = w->vi->edges.p;
 
 	for (size_t i = 0, end; i < w->vi->edges.n; i = end) {
-		struct item item = {.vi = w->vi,
+		struct value_item item = {.vi = w->vi,
 			.kind = VALUE_TARGET,
 			.offset = edges[i].from,
 			.first_edge = i};
@@ -79,7 +65,7 @@ static void add_edges(struct item_walk *w)
 
 static int compare_items(const void *a, const void *b)
 {
-	const struct item *x = a, *y = b;
+	const struct value_item *x = a, *y = b;
 
 	if (x->vi != y->vi)
 		return x->vi->image->id < y->vi->image->id ? -1 : 1;
@@ -92,7 +78,7 @@ static int compare_items(const void *a, const void *b)
 	return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
-static void make_items(struct value_report *r, item_list *out)
+static void make_items(struct value_report *r, value_item_list *out)
 {
 	vec_each (at, &r->data.images) {
 		const struct selected_image *im = (*at)->image;
@@ -169,71 +155,6 @@ size_t value_report_read(const struct value_report *r, const struct value_row *r
 	return n;
 }
 
-/* ---- which procedures ---- */
-
-struct question {
-	const char *text;
-	char *image; /* before the '!' of an address; NULL: any */
-	uint64_t address;
-	enum { ASK_ALL, ASK_NAME, ASK_ADDRESS, ASK_PATTERN, ASK_NOTHING } way;
-	bool is_address;
-};
-
-static bool parse_address(const char *text, uint64_t *out)
-{
-	char *end;
-
-	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X') ||
-		!isxdigit((unsigned char)text[2]))
-		return false;
-	errno = 0;
-	*out = strtoull(text, &end, 16);
-	return !*end && !errno;
-}
-
-static bool fits(const struct question *q, const struct item *item)
-{
-	const struct selected_image *im = item->vi->image;
-	const struct procedure *p = &im->procedures.p[item->procedure];
-	char label[512];
-
-	procedure_label(p, im->path, label, sizeof label);
-	switch (q->way) {
-	case ASK_ALL:
-		return true;
-	case ASK_NAME:
-		return !strcmp(q->text, label);
-	case ASK_ADDRESS:
-		return q->is_address && value_procedure_at(im, q->address) == item->procedure &&
-		       (!q->image || !strcmp(q->image, selected_image_name(im)) ||
-			       !fnmatch(q->image, im->path, 0));
-	case ASK_PATTERN:
-		return !fnmatch(q->text, label, 0) || strstr(label, q->text);
-	default:
-		return false;
-	}
-}
-
-/* As find.h: a name is taken as exact when a procedure has it, only else as something else. */
-static struct question ask(const char *text, const item_list *items)
-{
-	struct question q = {.text = text, .way = text ? ASK_NAME : ASK_ALL};
-	const char *bang = text ? strrchr(text, '!') : NULL;
-
-	if (!text)
-		return q;
-	q.is_address = parse_address(bang ? bang + 1 : text, &q.address);
-	if (q.is_address && bang)
-		q.image = xstrndup(text, (size_t)(bang - text));
-	for (; q.way < ASK_NOTHING; q.way++)
-		vec_each (item, items)
-			if ((item == items->p || item->procedure != item[-1].procedure ||
-				    item->vi != item[-1].vi) &&
-				fits(&q, item))
-				return q;
-	return q;
-}
-
 /* ---- one procedure ---- */
 
 /* A procedure on its way from items to rows. */
@@ -264,7 +185,7 @@ static bool is_entry(unsigned kind)
 }
 
 static uint64_t item_time(
-	const struct building *b, const struct item *item, const struct code_insn *insn)
+	const struct building *b, const struct value_item *item, const struct code_insn *insn)
 {
 	uint64_t first = item->address > VALUE_NEAR ? item->address - VALUE_NEAR : 0;
 	uint64_t end = item->address + VALUE_NEAR, time;
@@ -282,7 +203,8 @@ static uint64_t item_time(
 	return (uint64_t)((double)time * (double)item->samples / (double)all->total);
 }
 
-static bool is_telling(const struct building *b, const struct item *item, const struct roles *r)
+static bool is_telling(
+	const struct building *b, const struct value_item *item, const struct roles *r)
 {
 	bool stub = b->p->image->procedures.p[b->p->number].source == PROCEDURE_PLT;
 
@@ -310,7 +232,7 @@ static bool is_indirect(enum insn_kind kind)
 	return kind == INSN_CALL_INDIRECT || kind == INSN_JUMP_INDIRECT || kind == INSN_RETURN;
 }
 
-static struct value_row *make_row(struct building *b, const struct item *item,
+static struct value_row *make_row(struct building *b, const struct value_item *item,
 	const struct code_insn *insn, const struct roles *roles, struct advice_case *c)
 {
 	struct value_row *row = arena_alloc(&b->r->memory, sizeof *row);
@@ -344,7 +266,7 @@ static struct value_row *make_row(struct building *b, const struct item *item,
 }
 
 /* The most time that a caller has, of those in the same image; a stub itself has next to none. */
-static uint64_t callers_time(const struct item *items, size_t n)
+static uint64_t callers_time(const struct value_item *items, size_t n)
 {
 	uint64_t most = 0, vaddr, time;
 
@@ -382,7 +304,7 @@ static void set_advice(struct building *b, struct value_row **rows, size_t n,
 }
 
 /* Items of one address and call site become rows, and together get advice. */
-static void take_case(struct building *b, const struct item *items, size_t n,
+static void take_case(struct building *b, const struct value_item *items, size_t n,
 	const struct code_insn *insn, const struct roles *roles, uint64_t callers)
 {
 	const struct procedure *p = &b->p->image->procedures.p[b->p->number];
@@ -421,7 +343,7 @@ static void take_case(struct building *b, const struct item *items, size_t n,
 		set_advice(b, b->rows.p + first, b->rows.n - first, advice, advise(&c, advice));
 }
 
-static void take_address(struct building *b, const struct item *items, size_t n)
+static void take_address(struct building *b, const struct value_item *items, size_t n)
 {
 	const struct code_insn *insn = value_code_at(b->code, items->address);
 	uint64_t callers = callers_time(items, n);
@@ -484,7 +406,7 @@ static uint8_t read_arguments(const struct building *b)
 }
 
 static int take_procedure(struct value_report *r, const struct value_report_options *o,
-	const struct item *items, size_t n, struct err *e)
+	const struct value_item *items, size_t n, struct err *e)
 {
 	const struct selected_image *im = items->vi->image;
 	const struct procedure *procedure = &im->procedures.p[items->procedure];
@@ -520,40 +442,13 @@ static int take_procedure(struct value_report *r, const struct value_report_opti
 
 /* ---- all of them ---- */
 
-/* The items at the address that is asked for, where some are just there; else all. */
-static void narrow(const struct question *q, const struct item **items, size_t *n)
-{
-	const struct item *all = *items;
-	size_t first = 0, end;
-
-	if (q->way != ASK_ADDRESS)
-		return;
-	while (first < *n && all[first].address != q->address)
-		first++;
-	for (end = first; end < *n && all[end].address == q->address; end++)
-		;
-	if (end > first) {
-		*items += first;
-		*n = end - first;
-	}
-}
-
-static bool name_fits(const char *pattern, const struct item *item)
-{
-	const struct selected_image *im = item->vi->image;
-	char label[512];
-
-	procedure_label(&im->procedures.p[item->procedure], im->path, label, sizeof label);
-	return !pattern || !strcmp(pattern, label) || !fnmatch(pattern, label, 0);
-}
-
 static int take_items(struct value_report *r, const struct value_report_options *o,
-	const struct question *q, const item_list *items, struct err *e)
+	const struct value_question *q, const value_item_list *items, struct err *e)
 {
 	int rc = 0;
 
 	for (size_t i = 0, end; i < items->n && !rc; i = end) {
-		const struct item *first = &items->p[i];
+		const struct value_item *first = &items->p[i];
 		size_t n;
 
 		for (end = i; end < items->n && items->p[end].vi == first->vi &&
@@ -561,9 +456,9 @@ static int take_items(struct value_report *r, const struct value_report_options 
 			end++)
 			;
 		n = end - i;
-		if (!fits(q, first) || !name_fits(o->pattern, first))
+		if (!value_asked(q, first) || !value_name_fits(o->pattern, first))
 			continue;
-		narrow(q, &first, &n);
+		value_narrow(q, &first, &n);
 		rc = take_procedure(r, o, first, n, e);
 	}
 	return rc;
@@ -587,15 +482,15 @@ static int compare_procedures(const void *a, const void *b)
 static int fill(struct value_report *r, struct selection *sel, const struct value_report_options *o,
 	struct err *e)
 {
-	item_list items = {0};
-	struct question q;
+	value_item_list items = {0};
+	struct value_question q;
 	int rc = value_gather(&r->data, sel, e);
 
 	if (rc)
 		return rc;
 	make_items(r, &items);
-	q = ask(o->what, &items);
-	if (q.way == ASK_NOTHING)
+	q = value_ask(o->what, &items);
+	if (q.way == VALUE_ASK_NOTHING)
 		rc = err_set(e, -ENOENT,
 			"no procedure or instruction '%s' has values; 'culprit values' lists those "
 			"that have",
