@@ -56,6 +56,7 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
 const volatile u64 direct_map, direct_map_size; /* where RAM is mapped */
 const volatile u64 image_start, image_end;      /* the kernel's text and read-only data */
 const volatile u64 frame_mask;                  /* of a page table entry: the physical address */
+const volatile u64 device_mark;                 /* the bit of one that is a device's */
 const volatile u32 levels;                      /* of page tables: 4 or 5 */
 const volatile u32 stack_size;                  /* of a task in the kernel */
 
@@ -93,7 +94,6 @@ struct {
 #define UNCACHED 0x010
 #define HUGE     0x080
 #define SPECIAL  0x200 /* no ordinary page: a device, or one that the kernel keeps for itself */
-#define DEVICE   (1ull << 58) /* the same in older kernels */
 
 /* Reads kernel memory; an address that is not mapped reads as 0. */
 static __always_inline u64 peek(u64 address)
@@ -118,7 +118,7 @@ __attribute__((noinline)) u64 walk(u64 pgd, u64 address)
 		if (shift == 12 || (shift <= 30 && entry & HUGE)) {
 			u64 inside = (1ull << (shift & 63)) - 1;
 
-			if (entry & (SPECIAL | DEVICE | UNCACHED))
+			if (entry & (SPECIAL | UNCACHED | device_mark))
 				return 0;
 			return base + (entry & frame_mask & ~inside) +
 			       (address & inside & ~4095ull);
@@ -464,15 +464,16 @@ int shadow_sample(struct bpf_perf_event_data *ctx)
 /* ---- finding the direct map ---- */
 
 /* User space asks for its own word at an address that it knows; only the right base finds it. */
-u64 sought_address, sought_word, found_base;
+u64 sought_address, sought_word, found_base, found_entry;
 
 struct search {
 	u64 pgd, top;
+	u64 entry; /* the last one of a walk */
 };
 
-static __always_inline u64 walk_from(u64 base, u64 pgd, u64 address)
+static __always_inline u64 walk_from(u64 base, struct search *f, u64 address)
 {
-	u64 entry, table = pgd;
+	u64 entry, table = f->pgd;
 	u32 shift = levels == 5 ? 48 : 39;
 
 	for (u32 level = 0; level < 5; level++) {
@@ -482,6 +483,7 @@ static __always_inline u64 walk_from(u64 base, u64 pgd, u64 address)
 		if (shift == 12 || (shift <= 30 && entry & HUGE)) {
 			u64 inside = (1ull << (shift & 63)) - 1;
 
+			f->entry = entry;
 			return base + (entry & frame_mask & ~inside) + (address & inside);
 		}
 		table = base + (entry & frame_mask);
@@ -493,10 +495,11 @@ static __always_inline u64 walk_from(u64 base, u64 pgd, u64 address)
 /* The page table itself lies in the direct map, which begins at some gigabyte below it. */
 static long try_base(u32 i, struct search *f)
 {
-	u64 base = f->top - ((u64)i << 30), place = walk_from(base, f->pgd, sought_address);
+	u64 base = f->top - ((u64)i << 30), place = walk_from(base, f, sought_address);
 
 	if (place && peek(place) == sought_word) {
 		found_base = base;
+		found_entry = f->entry;
 		return 1;
 	}
 	return 0;
@@ -507,7 +510,7 @@ int find_direct_map(void *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct mm_struct *mm = task->mm;
-	struct search f;
+	struct search f = {0};
 
 	(void)ctx;
 	if (!mm)

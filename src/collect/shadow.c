@@ -116,7 +116,21 @@ static void kernel_image(uint64_t *start, uint64_t *end)
 	buf_deinit(&text);
 }
 
+/*
+ * Linux had bit 58 for pages of devices, and since 6.6 has bit 57 (if any); 58 then says that a
+ * page was written before it became read-only. `entry` is of such a page.
+ */
+static uint64_t device_mark(uint64_t entry)
+{
+	return entry & 1ull << 58 ? 1ull << 57 : 1ull << 58;
+}
+
 /* ---- loading ---- */
+
+/* What the search found. */
+struct found {
+	uint64_t base, entry;
+};
 
 static void describe_machine(struct shadow_bpf *b)
 {
@@ -130,7 +144,7 @@ static void describe_machine(struct shadow_bpf *b)
 	b->rodata->stack_size = STACK_SIZE;
 }
 
-static int open_and_load(unsigned cpus, uint64_t base, struct shadow_bpf **out)
+static int open_and_load(unsigned cpus, const struct found *found, struct shadow_bpf **out)
 {
 	struct shadow_bpf *b = shadow_bpf__open();
 	int r;
@@ -138,11 +152,14 @@ static int open_and_load(unsigned cpus, uint64_t base, struct shadow_bpf **out)
 	if (!b)
 		return -errno;
 	describe_machine(b);
-	b->rodata->direct_map = base;
-	b->rodata->direct_map_size = base ? memory_end() : 0;
+	if (found) {
+		b->rodata->direct_map = found->base;
+		b->rodata->direct_map_size = memory_end();
+		b->rodata->device_mark = device_mark(found->entry);
+	}
 	/* The search needs none of the rest. */
-	bpf_program__set_autoload(b->progs.shadow_sample, base != 0);
-	bpf_program__set_autoload(b->progs.find_direct_map, base == 0);
+	bpf_program__set_autoload(b->progs.shadow_sample, found != NULL);
+	bpf_program__set_autoload(b->progs.find_direct_map, found == NULL);
 	r = bpf_map__set_max_entries(b->maps.cpus, cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(b->maps.states, cpus);
@@ -156,12 +173,12 @@ static int open_and_load(unsigned cpus, uint64_t base, struct shadow_bpf **out)
 }
 
 /* Has the kernel look for a word of ours through our own page tables. */
-static int find_direct_map(uint64_t *base)
+static int find_direct_map(struct found *out)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 	struct shadow_bpf *b;
 	uint64_t *word;
-	int r = open_and_load(1, 0, &b);
+	int r = open_and_load(1, NULL, &b);
 
 	if (r)
 		return r;
@@ -169,11 +186,12 @@ static int find_direct_map(uint64_t *base)
 	if (word == MAP_FAILED || getrandom(word, sizeof *word, 0) != sizeof *word) {
 		r = -ENOMEM;
 	} else {
+		mprotect(word, 4096, PROT_READ);
 		b->bss->sought_address = (uintptr_t)word;
 		b->bss->sought_word = *word;
 		r = bpf_prog_test_run_opts(bpf_program__fd(b->progs.find_direct_map), &run);
-		*base = b->bss->found_base;
-		r = r ? -errno : *base ? 0 : -ENOENT;
+		*out = (struct found){b->bss->found_base, b->bss->found_entry};
+		r = r ? -errno : out->base ? 0 : -ENOENT;
 	}
 	if (word != MAP_FAILED)
 		munmap(word, 4096);
@@ -196,13 +214,13 @@ static int explain(int code, struct err *e)
 static int load(struct shadow *s, struct err *e)
 {
 	libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
-	uint64_t base = 0;
+	struct found found;
 	int r;
 
 	*complaint = 0;
-	r = find_direct_map(&base);
+	r = find_direct_map(&found);
 	if (!r)
-		r = open_and_load(s->ncpus, base, &s->bpf);
+		r = open_and_load(s->ncpus, &found, &s->bpf);
 	libbpf_set_print(before);
 	return r ? explain(r, e) : 0;
 }
