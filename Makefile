@@ -22,7 +22,7 @@ BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpf
 FUZZ_SECONDS ?= 30
 
 BUILD := build$(if $(SAN),/san)
-ROOMS := base isa image flow store values calls collect analyze edit paths context burst export web
+ROOMS := base isa image flow store values upcall calls collect analyze edit paths context burst export web
 
 CFLAGS   ?= -O2 -g
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -32,7 +32,7 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -I
 	      $(WARNINGS) $(CFLAGS) $(SANFLAGS)
 LIBS := -ldw -lelf -lbpf -lsqlite3 -lzstd -lZydis -lcap -lstdc++ -lm
 
-LIB_SRC  := $(foreach r,$(ROOMS),$(filter-out %.bpf.c,$(wildcard src/$(r)/*.c)))
+LIB_SRC  := $(foreach r,$(filter-out upcall,$(ROOMS)),$(filter-out %.bpf.c,$(wildcard src/$(r)/*.c)))
 CMD_SRC  := $(wildcard src/cmd/*.c)
 BPF_SRC  := $(wildcard src/*/*.bpf.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
@@ -47,8 +47,14 @@ HELPERS_SRC := $(filter-out bench/synthetic_week.c bench/hotlists.c,$(wildcard \
 	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
 
+# What is loaded into profiled programs, and plug-ins: never with sanitizers.
+UPCALL_SRC := $(wildcard src/upcall/*.c) src/isa/interp.c src/values/step.c src/values/plugin.c \
+	src/base/err.c
+UPCALL_OBJ := $(UPCALL_SRC:%.c=build/pic/%.o)
+PLUGINS    := $(patsubst plugins/%.c,build/plugins/%.so,$(wildcard plugins/*.c))
+
 .PHONY: all
-all: $(BUILD)/culprit
+all: $(BUILD)/culprit build/culprit-upcall.so $(PLUGINS)
 
 # ---- building ----
 
@@ -73,6 +79,22 @@ BPF_CLANG = $(CLANG) -target bpf -D__TARGET_ARCH_x86 -O2 -g -mcpu=v3 -Wall -Wext
 $(BUILD)/gen/%.bpf.o: src/%.bpf.c | build/.packages
 	@mkdir -p $(@D)
 	$(BPF_CLANG)
+
+# What it does not use goes: its thread-local memory would come out of every thread's stack.
+build/culprit-upcall.so: $(UPCALL_OBJ)
+	$(CC) -shared -Wl,-z,now -Wl,-z,defs -Wl,--gc-sections -o $@ $^
+
+build/pic/%.o: %.c | build/.packages
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE -Isrc $(WARNINGS) $(CFLAGS) -fPIC -fvisibility=hidden \
+		-ffunction-sections -fdata-sections -MMD -MP -c -o $@ $<
+
+# With the public header only, as anybody's plug-in.
+build/plugins/%.so: plugins/%.c src/values/plugin.h | build/.packages
+	@mkdir -p $(@D) build/include/culprit
+	@cp src/values/plugin.h build/include/culprit/plugin.h
+	$(CC) -std=gnu17 -Ibuild/include $(WARNINGS) $(CFLAGS) -fPIC -fvisibility=hidden -shared \
+		-Wl,-z,now -Wl,-z,defs -o $@ $< -lm
 
 # ---- tests ----
 
@@ -114,7 +136,7 @@ build/fuzz/libculprit.a: $(FUZZ_OBJ)
 build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libculprit.a
 	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
 
-.PRECIOUS: build/fuzz/%.o $(BUILD)/%.o $(BUILD)/gen/%.bpf.o $(BUILD)/gen/tests/%.bpf.o
+.PRECIOUS: build/pic/%.o build/fuzz/%.o $(BUILD)/%.o $(BUILD)/gen/%.bpf.o $(BUILD)/gen/tests/%.bpf.o
 
 build/tests/e2e/programs/% build/bench/%: | build/.packages
 build/tests/e2e/programs/%: tests/e2e/programs/%.c tests/e2e/programs/burn.h
@@ -142,7 +164,7 @@ unit: $(UNIT)
 
 helpers: $(HELPERS)
 
-e2e: $(BUILD)/culprit helpers
+e2e: all $(BUILD)/tests/upcall/runner helpers
 	CULPRIT=$(abspath $(BUILD)/culprit) bats --print-output-on-failure tests/e2e
 
 fuzz: $(FUZZ)
@@ -190,6 +212,10 @@ build/.packages: Makefile tools/packages
 .PHONY: install clean format
 install: all
 	install -D -m 755 $(BUILD)/culprit $(DESTDIR)$(PREFIX)/bin/culprit
+	install -D -m 755 build/culprit-upcall.so $(DESTDIR)$(PREFIX)/lib/culprit/culprit-upcall.so
+	for p in $(PLUGINS); do install -D -m 755 $$p \
+		$(DESTDIR)$(PREFIX)/lib/culprit/plugins/$${p##*/}; done
+	install -D -m 644 src/values/plugin.h $(DESTDIR)$(PREFIX)/include/culprit/plugin.h
 	for m in doc/*.[1-8]; do install -D -m 644 $$m \
 		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
 	install -D -m 644 doc/culprit.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/culprit
