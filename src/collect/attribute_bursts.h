@@ -47,7 +47,7 @@ struct value_profile *bursts_values(struct burst_group *g);
 /* Groups by image and who; free the list. */
 struct burst_group **bursts_sorted(const struct bursts *b);
 
-/* Offsets at which something of the group happened, once each. */
+/* Offsets at which something of the group happened: of each edge, and of each place with values. */
 struct offsets {
 	VEC(struct pc_count) list;
 };

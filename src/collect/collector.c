@@ -405,6 +405,8 @@ int collector_start(struct collector *c, struct err *e)
 	c->next_flush = now_ns() + c->o.flush_s * 1e9;
 	c->next_care = now_ns() + 600 * 1000000000ull;
 	c->sampling = true;
+	/* Large pieces are given back at once; left alone, malloc learns to keep them. */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
 	malloc_trim(0); /* loading BPF took the kernel's type information */
 	return t->enable_on_exec || c->o.delayed ? 0 : collector_enable(c, e);
 }

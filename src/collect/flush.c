@@ -340,6 +340,7 @@ static int write_one(const struct flush *f, struct image_counts *c, struct burst
 		r = write_profile(f, c, &c->parts.p[k], ids, e);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = write_group(f, groups[i], ids, e);
+	image_cache_ease(f->images);
 	return r;
 }
 

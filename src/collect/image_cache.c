@@ -15,7 +15,7 @@
 
 enum {
 	HELD_MOST = 32,        /* files kept open until somebody asks for their functions */
-	TABLES_MOST = 8 << 20, /* bytes of function tables that outlive a flush */
+	TABLES_MOST = 5 << 20, /* bytes of function tables that outlive a flush */
 	JITS_MOST = 256,       /* processes whose root is held open for their perf map */
 	IMAGES_MANY = 512, /* above this, images without samples for IDLE_FLUSHES are forgotten */
 	IDLE_FLUSHES = 30,
@@ -504,6 +504,11 @@ static void trim_tables(struct image_cache *c)
 		bytes -= image_memory(c->images.p[oldest].im);
 		drop_tables(c, oldest);
 	}
+}
+
+void image_cache_ease(struct image_cache *c)
+{
+	trim_tables(c);
 }
 
 static void trim_images(struct image_cache *c)

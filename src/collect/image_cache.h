@@ -86,6 +86,8 @@ int image_cache_code(struct image_cache *c, const struct process_table *t, uint3
 /* After each drain. Once between two flushes it looks whether the kernel has new code. */
 void image_cache_turn(struct image_cache *c);
 
+/* Between two images of a flush: lets go of function tables beyond their bound. */
+void image_cache_ease(struct image_cache *c);
 /* Before and after what a flush writes; keeps memory within bounds. */
 void image_cache_flush_begin(struct image_cache *c);
 void image_cache_flushed(struct image_cache *c, const struct process_table *t);

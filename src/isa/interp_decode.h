@@ -203,6 +203,8 @@ INTERP_INLINE u64 interp_scale_displacement(
 
 	if (code == INTERP_E_STORE_VL)
 		return displacement * INTERP_P_VL(prefix);
+	if (code == 3 && INTERP_E_SIZE(entry) == INTERP_S_Y && prefix & INTERP_P_W)
+		return displacement << 3;
 	if (code && code != INTERP_E_STORE_ANY)
 		return displacement << (code - 1);
 	m->insn.address_unknown = 1;

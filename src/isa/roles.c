@@ -131,6 +131,15 @@ static bool is_fixed(const ZydisDecodedOperandMem *mem)
 	       mem->segment != ZYDIS_REGISTER_GS;
 }
 
+/* Two operands that are written alike have the same; others hardly ever do. */
+static uint64_t place_of(const ZydisDecodedOperandMem *mem)
+{
+	uint64_t form = (uint64_t)mem->segment << 48 | (uint64_t)mem->base << 32 |
+			(uint64_t)mem->index << 16 | (uint64_t)mem->scale << 8 | 1;
+
+	return form ^ (uint64_t)mem->disp.value * 0x9e3779b97f4a7c15;
+}
+
 static void find_memory(const struct decoded *d, struct roles *out)
 {
 	const ZydisDecodedOperand *op = memory_operand(d);
@@ -139,6 +148,7 @@ static void find_memory(const struct decoded *d, struct roles *out)
 	if (!op)
 		return;
 	out->fixed_address = is_fixed(&op->mem);
+	out->place = place_of(&op->mem);
 	out->on_stack = op->mem.base == ZYDIS_REGISTER_RSP || op->mem.base == ZYDIS_REGISTER_RBP;
 	for (int i = 0; i < n; i++) {
 		const ZydisDecodedOperand *o = &d->ops[i];
@@ -248,35 +258,48 @@ static const char *hidden_result(unsigned size)
 	return size == 8 ? "%rax" : size == 4 ? "%eax" : size == 2 ? "%ax" : "%al";
 }
 
-static void find_texts(const struct decoded *d, struct roles *out)
+static uint8_t find_size(const struct decoded *d, enum operation operation)
 {
-	const ZydisDecodedOperand *result = result_operand(d, out->operation);
-	const ZydisDecodedOperand *sized = result ? result : source_operand(d, out->operation);
-	unsigned bits = 0;
+	const ZydisDecodedOperand *op = result_operand(d, operation);
+	unsigned bits;
 
-	if (!sized)
-		sized = memory_operand(d);
-	if (sized)
-		bits = is_immediate(sized) ? d->in.operand_width : sized->size; /* push */
-	out->size = (uint8_t)(bits / 8 < 255 ? bits / 8 : 255);
-	put_operand(d, result, out->result);
-	put_operand(d, source_operand(d, out->operation), out->source);
-	put_operand(d, memory_operand(d), out->memory);
-	if (has_hidden_result(d, out->operation))
-		strcpy(out->result, hidden_result(out->size));
+	if (!op)
+		op = source_operand(d, operation);
+	if (!op)
+		op = memory_operand(d);
+	if (!op)
+		return 0;
+	bits = is_immediate(op) ? d->in.operand_width : op->size; /* the former: push */
+	return (uint8_t)(bits / 8 < 255 ? bits / 8 : 255);
+}
+
+static uint64_t find_constant(const struct decoded *d, const struct roles *r)
+{
+	const ZydisDecodedOperand *op = source_operand(d, r->operation);
+
+	if (r->operation != OPERATION_MOVE || !r->constant_source)
+		return 0;
+	/* A 32-bit register is written with zeros above. */
+	return r->size < 8 ? op->imm.value.u & (~0ull >> (64 - 8 * r->size)) : op->imm.value.u;
+}
+
+static int decode(const void *code, size_t n, struct decoded *d)
+{
+	ZydisDecoder decoder;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	if (!n || ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code, n, &d->in, d->ops)))
+		return -EBADMSG;
+	return 0;
 }
 
 int isa_roles(const void *code, size_t n, uint64_t address, struct roles *out)
 {
 	struct roles r = {0};
-	ZydisDecoder decoder;
 	struct decoded d;
 	struct insn insn;
 
-	if (isa_decode(code, n, address, &insn))
-		return -EBADMSG;
-	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code, n, &d.in, d.ops)))
+	if (isa_decode(code, n, address, &insn) || decode(code, n, &d))
 		return -EBADMSG;
 	r.kind = insn.kind;
 	r.length = insn.length;
@@ -291,8 +314,25 @@ int isa_roles(const void *code, size_t n, uint64_t address, struct roles *out)
 	if (is_cleared(&d))
 		r.reads &= (uint16_t)~r.writes;
 	r.constant_result = is_constant(&d, &r);
-	find_texts(&d, &r);
+	r.size = find_size(&d, r.operation);
+	r.constant = find_constant(&d, &r);
 	*out = r;
+	return 0;
+}
+
+int isa_role_texts(const void *code, size_t n, struct role_texts *out)
+{
+	enum operation operation;
+	struct decoded d;
+
+	if (decode(code, n, &d))
+		return -EBADMSG;
+	operation = classify(&d);
+	put_operand(&d, result_operand(&d, operation), out->result);
+	put_operand(&d, source_operand(&d, operation), out->source);
+	put_operand(&d, memory_operand(&d), out->memory);
+	if (has_hidden_result(&d, operation))
+		strcpy(out->result, hidden_result(find_size(&d, operation)));
 	return 0;
 }
 

@@ -23,8 +23,6 @@ enum operation {
 	OPERATION_STRING, /* the other string operations */
 };
 
-#define ROLES_TEXT 48
-
 struct roles {
 	enum insn_kind kind;
 	enum operation operation;
@@ -39,12 +37,19 @@ struct roles {
 	bool constant_source;   /* an immediate */
 	bool moves_stack;       /* writes rsp */
 	uint16_t reads, writes; /* general registers, a bit each, in the order of their numbers */
-	char result[ROLES_TEXT], source[ROLES_TEXT],
-		memory[ROLES_TEXT]; /* AT&T; "": there is none */
+	uint64_t constant;      /* the result, where it is an immediate; else 0 */
+	uint64_t place;         /* stands for how the memory operand is written; 0: there is none */
 };
 
 /* 0, or -EBADMSG when the bytes are no instruction (or are cut off). */
 int isa_roles(const void *code, size_t n, uint64_t address, struct roles *out);
+
+/* The operands in words (AT&T); "" where there is none. Costs far more than the roles. */
+#define ROLES_TEXT 48
+struct role_texts {
+	char result[ROLES_TEXT], source[ROLES_TEXT], memory[ROLES_TEXT];
+};
+int isa_role_texts(const void *code, size_t n, struct role_texts *out); /* as isa_roles */
 
 /* The register that holds argument 0 to 5 of a procedure, by its number (rdi is 7) and name. */
 unsigned isa_argument_register(unsigned argument);

@@ -188,6 +188,8 @@ static void use_log(struct store *s)
 	sqlite3_exec(s->db, s->log ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", NULL,
 		NULL, NULL);
 	sqlite3_busy_timeout(s->db, BUSY_MS);
+	/* A writer appends; what it keeps of the file would only grow with it. */
+	sqlite3_exec(s->db, "PRAGMA cache_size=-512", NULL, NULL, NULL);
 }
 
 static int open_writer(struct store *s, struct err *e)
