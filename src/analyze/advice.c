@@ -7,7 +7,7 @@
 
 /*
  * The thresholds: values a rule needs, the least share (its lower bound) that must be alike, and
- * the least share of all samples that the procedure must have.
+ * the least share of all samples that must be at stake.
  */
 enum { SPECIALISE, DEVIRTUALISE, DIVISION, COPY, HOIST, PREFETCH, DENORMAL, NARROW, RULES };
 
@@ -134,8 +134,9 @@ struct advising {
 static char *begin(struct advising *a, int rule, unsigned kind)
 {
 	struct advice *advice;
+	bool entry = kind >= VALUE_ENTRY0 && kind <= VALUE_ENTRY5;
 
-	if (a->n == ADVICE_MOST || a->c->hot < limits[rule].hot)
+	if (a->n == ADVICE_MOST || (entry ? a->c->hot : a->c->near) < limits[rule].hot)
 		return NULL;
 	advice = &a->out[a->n++];
 	advice->kind = kind;
@@ -195,14 +196,14 @@ static void specialise_source(struct advising *a)
 
 	if (!r || r->constant_source || r->constant_result || r->moves_stack ||
 		r->operation == OPERATION_MOVE || r->operation == OPERATION_ADDRESS ||
-		r->operation == OPERATION_DIVIDE || !invariant(l, SPECIALISE) ||
-		value_is_pointer(l->values[0].value))
+		r->operation == OPERATION_DIVIDE || r->operation == OPERATION_COMPARE ||
+		a->c->in_code || !invariant(l, SPECIALISE) || value_is_pointer(l->values[0].value))
 		return;
 	text = begin(a, SPECIALISE, VALUE_SOURCE);
 	if (text)
 		snprintf(text, ADVICE_TEXT,
-			"%s is 0x%" PRIx64 " in %s: a version of %.80s for it need not compute it",
-			r->source, l->values[0].value, top_often(l, "values").text,
+			"%s is 0x%" PRIx64 " in %s: make a version of %.80s for it",
+			a->c->texts->source, l->values[0].value, top_often(l, "values").text,
 			a->c->procedure);
 }
 
@@ -262,13 +263,15 @@ static void guard_division(struct advising *a)
 			snprintf(text, ADVICE_TEXT,
 				"the divisor %s is 0x%" PRIx64
 				" in %s: test for it and divide by a constant",
-				r->source, l->values[0].value, top_often(l, "divisions").text);
+				a->c->texts->source, l->values[0].value,
+				top_often(l, "divisions").text);
 	} else if (low >= limits[DIVISION].share) {
 		text = begin(a, DIVISION, VALUE_SOURCE);
 		if (text)
 			snprintf(text, ADVICE_TEXT,
 				"the divisor %s is a power of two in %s: test for it and shift",
-				r->source, how_often(powers, l->samples, low, "divisions").text);
+				a->c->texts->source,
+				how_often(powers, l->samples, low, "divisions").text);
 	}
 }
 

@@ -2,7 +2,7 @@
  * What pays, in words: rules over the values that one instruction saw.
  *
  * Every rule has its thresholds in one table: how many values it needs, what share of them must be
- * alike, how much of all time the procedure must have. Shares are compared by their lower bound,
+ * alike, how much of all time must be at stake. Shares are compared by their lower bound,
  * which holds for what the program did (95% confidence) and not only for what was sampled; each
  * advice names it with the number of values.
  */
@@ -40,14 +40,17 @@ struct advice_list {
 
 /* An instruction with all that is known of it. */
 struct advice_case {
-	const struct roles *roles; /* NULL: no code */
+	const struct roles *roles; /* NULL: no code; then there are no texts either */
+	const struct role_texts *texts;
 	const char *procedure;
 	bool is_stub;      /* of a PLT */
+	bool in_code;      /* the procedure has the most frequent source as an immediate */
 	bool is_stored;    /* the loop also stores to what it loads */
 	bool in_loop;      /* stands in a loop of the procedure */
 	uint8_t arguments; /* bit n: the procedure reads argument n before it writes it */
 	bool leaves;       /* the target that is most frequent is in another image */
-	double hot;        /* the procedure's share of all samples */
+	double hot;        /* share of all samples: of the procedure, for what is about arguments */
+	double near;       /* and of the run of code around the instruction, for all else */
 	double waits;      /* share of the procedure's samples here and at the next instruction */
 	struct advice_list lists[VALUE_KINDS], targets;
 	const char *target; /* name of the most frequent target */

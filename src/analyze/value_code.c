@@ -8,14 +8,20 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+struct number_list {
+	uint64_t *p;
+	size_t n, space;
+};
 
 struct value_code {
 	const struct selected_image *image;
 	const struct procedure *procedure;
 	struct value_file *file;
-	struct buf code;            /* of the ranges, one behind the other */
-	VEC(struct code_insn) list; /* by address */
+	struct buf code;                      /* of the ranges, one behind the other */
+	VEC(struct code_insn) list;           /* by address */
+	struct number_list stores, constants; /* sorted */
+	uint8_t arguments;
 };
 
 /* ---- files ---- */
@@ -135,6 +141,38 @@ static void mark(struct value_code *c)
 	}
 }
 
+/* ---- what it does ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void survey(struct value_code *c)
+{
+	uint16_t touched = 0, read = 0;
+	struct roles r;
+
+	vec_each (i, &c->list) {
+		if (isa_roles(i->bytes, i->available, i->address, &r))
+			continue;
+		if (i->in_loop && r.stores)
+			*vec_add(&c->stores) = r.place;
+		if (r.constant)
+			*vec_add(&c->constants) = r.constant;
+		if (i->address < c->procedure->start) /* a fragment */
+			continue;
+		read |= (uint16_t)(r.reads & ~touched);
+		touched |= r.reads | r.writes;
+	}
+	for (unsigned n = 0; n < 6; n++)
+		c->arguments |= (uint8_t)((read >> isa_argument_register(n) & 1) << n);
+	vec_sort(&c->stores, compare_numbers);
+	vec_sort(&c->constants, compare_numbers);
+}
+
 /* ---- the whole ---- */
 
 static int load(struct value_code *c, struct selection *sel, struct err *e)
@@ -168,6 +206,7 @@ int value_code_create(struct selection *sel, const struct selected_image *im, ui
 	}
 	decode(c);
 	mark(c);
+	survey(c);
 	*out = c;
 	return 0;
 }
@@ -177,6 +216,8 @@ void value_code_destroy(struct value_code *c)
 	if (!c)
 		return;
 	vec_deinit(&c->list);
+	vec_deinit(&c->stores);
+	vec_deinit(&c->constants);
 	buf_deinit(&c->code);
 	free(c);
 }
@@ -201,31 +242,22 @@ void value_code_run(
 
 uint8_t value_code_arguments(const struct value_code *c)
 {
-	uint16_t touched = 0, read = 0;
-	uint8_t arguments = 0;
-	struct roles r;
-
-	vec_each (i, &c->list) {
-		if (i->address < c->procedure->start ||
-			isa_roles(i->bytes, i->available, i->address, &r))
-			continue;
-		read |= (uint16_t)(r.reads & ~touched);
-		touched |= r.reads | r.writes;
-	}
-	for (unsigned n = 0; n < 6; n++)
-		arguments |= (uint8_t)((read >> isa_argument_register(n) & 1) << n);
-	return arguments;
+	return c->arguments;
 }
 
-bool value_code_stores(const struct value_code *c, const char *memory)
+static bool has(const struct number_list *list, uint64_t n)
 {
-	struct roles r;
+	return list->n && bsearch(&n, list->p, list->n, sizeof n, compare_numbers);
+}
 
-	vec_each (i, &c->list)
-		if (i->in_loop && !isa_roles(i->bytes, i->available, i->address, &r) && r.stores &&
-			!strcmp(r.memory, memory))
-			return true;
-	return false;
+bool value_code_stores(const struct value_code *c, uint64_t place)
+{
+	return has(&c->stores, place);
+}
+
+bool value_code_holds(const struct value_code *c, uint64_t value)
+{
+	return has(&c->constants, value);
 }
 
 /* ---- names ---- */

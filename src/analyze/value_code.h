@@ -51,8 +51,11 @@ void value_code_run(
 /* Bit n: argument register n is read before it is written, looking at the code from its start. */
 uint8_t value_code_arguments(const struct value_code *c);
 
-/* Whether a loop stores to memory that is written just so, "0x8(%rdi)". */
-bool value_code_stores(const struct value_code *c, const char *memory);
+/* Whether a loop stores to memory that is written just so (struct roles.place). */
+bool value_code_stores(const struct value_code *c, uint64_t place);
+
+/* Whether an instruction moves this very value to somewhere. */
+bool value_code_holds(const struct value_code *c, uint64_t value);
 
 /* Its text with names of what it refers to, as objdump prints it. */
 void value_code_text(const struct value_code *c, const struct code_insn *i, enum isa_syntax syntax,

@@ -233,7 +233,7 @@ static bool is_indirect(enum insn_kind kind)
 }
 
 static struct value_row *make_row(struct building *b, const struct value_item *item,
-	const struct code_insn *insn, const struct roles *roles, struct advice_case *c)
+	const struct code_insn *insn, struct advice_case *c)
 {
 	struct value_row *row = arena_alloc(&b->r->memory, sizeof *row);
 	bool target = item->kind == VALUE_TARGET;
@@ -247,8 +247,9 @@ static struct value_row *make_row(struct building *b, const struct value_item *i
 		.kind = item->kind,
 		.samples = item->samples,
 		.time = item_time(b, item, insn),
-		.telling = is_telling(b, item, roles),
-		.roles = roles,
+		.telling = is_telling(b, item, c->roles),
+		.roles = c->roles,
+		.texts = c->texts,
 		.list = item->list,
 		.first_edge = item->first_edge,
 		.edges = item->edges};
@@ -303,61 +304,77 @@ static void set_advice(struct building *b, struct value_row **rows, size_t n,
 	}
 }
 
-/* Items of one address and call site become rows, and together get advice. */
-static void take_case(struct building *b, const struct value_item *items, size_t n,
-	const struct code_insn *insn, const struct roles *roles, uint64_t callers)
+/* Rows of one address and call site get advice together. */
+static void advise_rows(struct building *b, struct value_row **rows, size_t n,
+	const struct code_insn *insn, struct advice_case *c)
 {
-	const struct procedure *p = &b->p->image->procedures.p[b->p->number];
-	uint64_t hot = b->p->time > callers ? b->p->time : callers;
 	struct advice advice[ADVICE_MOST];
-	struct advice_case c = {.roles = roles,
-		.procedure = b->p->name,
-		.is_stub = p->source == PROCEDURE_PLT,
-		.in_loop = insn && insn->in_loop,
-		.is_stored = roles && insn->in_loop && roles->loads &&
-			     value_code_stores(b->code, roles->memory),
-		.arguments = b->arguments,
-		.hot = share_of(hot, b->r->data.time)};
-	size_t first = b->rows.n;
+	const struct advice_list *source = &c->lists[VALUE_SOURCE];
 	char target[320];
 
 	for (size_t i = 0; i < n; i++) {
-		struct value_row *row;
-
-		/* Direct branches have edges too; without code nobody can tell. */
-		if (items[i].kind == VALUE_TARGET && !(insn && is_indirect(insn->kind)))
+		if (!is_entry(rows[i]->kind))
+			c->near = rows[i]->time_share;
+		else if (!c->is_stub)
+			c->hot = rows[i]->time_share;
+		if (rows[i]->kind != VALUE_TARGET || insn->kind == INSN_RETURN)
 			continue;
-		row = make_row(b, &items[i], insn, roles, &c);
-		*vec_add(&b->rows) = row;
-		if (row->kind != VALUE_TARGET || insn->kind == INSN_RETURN)
-			continue;
-		c.leaves = row->top.image != b->p->image;
-		if (value_report_name(b->r, row, &row->top, target, sizeof target))
-			c.target = target;
+		c->leaves = rows[i]->top.image != b->p->image;
+		if (value_report_name(b->r, rows[i], &rows[i]->top, target, sizeof target))
+			c->target = target;
 	}
-	if (insn)
-		c.waits = share_of(value_image_samples(b->p->data, insn->address,
-					   insn->address + insn->length + 1),
-			b->p->time);
-	if (b->rows.n > first)
-		set_advice(b, b->rows.p + first, b->rows.n - first, advice, advise(&c, advice));
+	c->in_code = source->n && value_code_holds(b->code, source->values[0].value);
+	if (n)
+		set_advice(b, rows, n, advice, advise(c, advice));
+}
+
+static void take_case(struct building *b, const struct value_item *items, size_t n,
+	const struct code_insn *insn, struct advice_case c)
+{
+	size_t first = b->rows.n;
+
+	if (c.is_stub && items->context)
+		c.hot = share_of(callers_time(items, n), b->r->data.time);
+	for (size_t i = 0; i < n; i++)
+		/* Direct branches have edges too; without code nobody can tell. */
+		if (items[i].kind != VALUE_TARGET || (insn && is_indirect(insn->kind)))
+			*vec_add(&b->rows) = make_row(b, &items[i], insn, &c);
+	advise_rows(b, b->rows.p + first, b->rows.n - first, insn, &c);
+}
+
+static void find_roles(struct building *b, const struct code_insn *insn, struct advice_case *c)
+{
+	struct roles *roles = arena_alloc(&b->r->memory, sizeof *roles);
+	struct role_texts *texts = arena_alloc(&b->r->memory, sizeof *texts);
+
+	if (isa_roles(insn->bytes, insn->available, insn->address, roles) ||
+		isa_role_texts(insn->bytes, insn->available, texts))
+		return;
+	c->roles = roles;
+	c->texts = texts;
+	c->in_loop = insn->in_loop;
+	c->is_stored = insn->in_loop && roles->loads && value_code_stores(b->code, roles->place);
+	c->waits = share_of(
+		value_image_samples(b->p->data, insn->address, insn->address + insn->length + 1),
+		b->p->time);
 }
 
 static void take_address(struct building *b, const struct value_item *items, size_t n)
 {
+	const struct procedure *p = &b->p->image->procedures.p[b->p->number];
 	const struct code_insn *insn = value_code_at(b->code, items->address);
-	uint64_t callers = callers_time(items, n);
-	struct roles roles, *kept = NULL;
+	struct advice_case c = {.procedure = b->p->name,
+		.is_stub = p->source == PROCEDURE_PLT,
+		.arguments = b->arguments};
 
-	if (insn && !isa_roles(insn->bytes, insn->available, insn->address, &roles)) {
-		kept = arena_alloc(&b->r->memory, sizeof *kept);
-		*kept = roles;
-	}
+	if (insn)
+		find_roles(b, insn, &c);
+	if (c.is_stub)
+		c.hot = share_of(callers_time(items, n), b->r->data.time);
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i; end < n && items[end].context == items[i].context; end++)
 			;
-		take_case(b, items + i, end - i, insn, kept,
-			items[i].context ? callers_time(items + i, end - i) : callers);
+		take_case(b, items + i, end - i, insn, c);
 	}
 }
 

@@ -41,6 +41,7 @@ struct value_row {
 	bool telling;       /* the code alone does not decide it; an argument is read; no return */
 	const char *advice; /* NULL: none; several are joined by "; " */
 	const struct roles *roles; /* NULL: no code */
+	const struct role_texts *texts;
 	/* Private: where the values are. */
 	const struct hotlist *list;
 	size_t first_edge, edges;

@@ -28,23 +28,23 @@ static void put_operand(char *text, size_t size, const char *what, const char *o
 
 void value_row_operand(const struct value_row *row, char *text, size_t size)
 {
-	static const struct roles none;
-	const struct roles *r = row->roles ? row->roles : &none;
+	static const struct role_texts none;
+	const struct role_texts *t = row->texts ? row->texts : &none;
+	bool divides = row->roles && row->roles->operation == OPERATION_DIVIDE;
 
 	if (row->kind == VALUE_TARGET) {
-		put_operand(text, size, "target", r->memory);
+		put_operand(text, size, "target", t->memory);
 	} else if (row->kind >= VALUE_ENTRY0 && row->kind <= VALUE_ENTRY5) {
 		unsigned argument = row->kind - VALUE_ENTRY0;
 
 		snprintf(text, size, "argument %u %s", argument + 1, isa_argument_name(argument));
 	} else if (row->kind == VALUE_RESULT) {
-		put_operand(text, size, "result", r->result);
+		put_operand(text, size, "result", t->result);
 	} else if (row->kind == VALUE_SOURCE) {
-		put_operand(text, size, r->operation == OPERATION_DIVIDE ? "divisor" : "source",
-			r->source);
+		put_operand(text, size, divides ? "divisor" : "source", t->source);
 	} else if (row->kind == VALUE_ADDRESS || row->kind == VALUE_STRIDE ||
 		   row->kind == VALUE_LATENCY) {
-		put_operand(text, size, value_kind_name(row->kind), r->memory);
+		put_operand(text, size, value_kind_name(row->kind), t->memory);
 	} else if (row->kind >= VALUE_PLUGIN0) {
 		snprintf(text, size, "plugin %u", row->kind - VALUE_PLUGIN0);
 	} else {

@@ -134,8 +134,10 @@ static void put_values(struct json *j, const struct values *v, const struct valu
 
 	json_key(j, "values");
 	json_open(j, '[');
+	/* What a list has no proof of is left out, but for the first. */
 	for (size_t i = 0; i < n; i++)
-		put_value(j, v, row, &values[i]);
+		if (!i || values[i].least)
+			put_value(j, v, row, &values[i]);
 	json_close(j);
 }
 

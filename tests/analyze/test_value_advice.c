@@ -12,15 +12,19 @@
 struct scene {
 	struct advice_case c;
 	struct roles roles;
+	struct role_texts texts;
 	struct value_share values[VALUE_KINDS + 1][4];
 	struct advice out[ADVICE_MOST];
 };
 
 static struct scene scene(enum operation operation)
 {
-	struct scene s = {
-		.c = {.procedure = "work", .in_loop = true, .hot = 0.5, .arguments = 0x3f},
-		.roles = {.operation = operation, .size = 8, .source = "%rcx", .result = "%rax"}};
+	struct scene s = {.c = {.procedure = "work",
+				  .in_loop = true,
+				  .hot = 0.5,
+				  .near = 0.5,
+				  .arguments = 0x3f},
+		.roles = {.operation = operation, .size = 8}};
 
 	return s;
 }
@@ -46,8 +50,11 @@ static size_t run(struct scene *s)
 		for (size_t i = 0; i < all[k]->n; i++)
 			value_share_set(&s->values[k][i], all[k]->samples);
 	}
-	if (s->c.procedure[0] != '?')
+	strcpy(s->texts.source, "%rcx");
+	if (s->c.procedure[0] != '?') {
 		s->c.roles = &s->roles;
+		s->c.texts = &s->texts;
+	}
 	return advise(&s->c, s->out);
 }
 
@@ -133,7 +140,8 @@ static void no_argument(void **state)
 
 static void a_source(void **state)
 {
-	struct scene s = scene(OPERATION_MULTIPLY), immediate = s, move = scene(OPERATION_MOVE);
+	struct scene s = scene(OPERATION_MULTIPLY), immediate = s, known = s, aside = s,
+		     move = scene(OPERATION_MOVE), compare = scene(OPERATION_COMPARE);
 
 	(void)state;
 	came(&s, VALUE_SOURCE, 3, 1000);
@@ -143,6 +151,14 @@ static void a_source(void **state)
 	assert_int_equal(run(&immediate), 0);
 	came(&move, VALUE_SOURCE, 3, 1000);
 	assert_int_equal(run(&move), 0);
+	came(&compare, VALUE_SOURCE, 3, 1000); /* a branch that is predicted costs nothing */
+	assert_int_equal(run(&compare), 0);
+	came(&known, VALUE_SOURCE, 3, 1000);
+	known.c.in_code = true;
+	assert_int_equal(run(&known), 0);
+	came(&aside, VALUE_SOURCE, 3, 1000);
+	aside.c.near = 0.009;
+	assert_int_equal(run(&aside), 0);
 }
 
 /* ---- devirtualise ---- */

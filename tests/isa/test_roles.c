@@ -69,6 +69,15 @@ static struct roles roles_of(const char *hex)
 	return r;
 }
 
+static struct role_texts texts_of(const char *hex)
+{
+	struct role_texts t;
+	uint8_t bytes[16];
+
+	assert_int_equal(isa_role_texts(bytes, from_hex(hex, bytes), &t), 0);
+	return t;
+}
+
 static void flags_of(const struct roles *r, char text[9])
 {
 	const struct {
@@ -89,6 +98,7 @@ static void operands(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct roles r = roles_of(cases[i].bytes);
+		struct role_texts t = texts_of(cases[i].bytes);
 		char flags[9];
 
 		flags_of(&r, flags);
@@ -96,10 +106,11 @@ static void operands(void **state)
 		assert_int_equal(r.size, cases[i].size);
 		assert_int_equal(r.float_size, cases[i].float_size);
 		assert_string_equal(flags, cases[i].flags);
-		assert_string_equal(r.result, cases[i].result);
-		assert_string_equal(r.source, cases[i].source);
+		assert_string_equal(t.result, cases[i].result);
+		assert_string_equal(t.source, cases[i].source);
 		if (cases[i].memory)
-			assert_string_equal(r.memory, cases[i].memory);
+			assert_string_equal(t.memory, cases[i].memory);
+		assert_int_equal(r.place != 0, t.memory[0] != 0);
 	}
 }
 
@@ -123,6 +134,28 @@ static void registers(void **state)
 	assert_int_equal(r.writes, 1 << 8);
 }
 
+/* A load and a store of one place are written alike. */
+static void places(void **state)
+{
+	struct roles load = roles_of("48 8b 47 08"), store = roles_of("48 89 47 08");
+	struct roles below = roles_of("48 8b 47 10"), by = roles_of("48 8b 46 08");
+
+	(void)state;
+	assert_true(load.place && load.place == store.place);
+	assert_true(load.place != below.place && load.place != by.place);
+}
+
+static void constants(void **state)
+{
+	(void)state;
+	assert_int_equal(roles_of("b8 ff ff ff ff").constant, 0xffffffff);
+	assert_int_equal(roles_of("48 c7 c0 ff ff ff ff").constant, UINT64_MAX);
+	assert_int_equal(roles_of("48 b8 01 02 03 04 05 06 07 08").constant, 0x0807060504030201);
+	assert_int_equal(roles_of("b0 80").constant, 0x80);
+	assert_int_equal(roles_of("48 83 c0 05").constant, 0); /* add */
+	assert_int_equal(roles_of("89 c8").constant, 0);
+}
+
 static void arguments(void **state)
 {
 	(void)state;
@@ -134,11 +167,13 @@ static void arguments(void **state)
 static void no_instruction(void **state)
 {
 	struct roles r = {.size = 77};
+	struct role_texts t;
 
 	(void)state;
 	assert_int_equal(isa_roles("\x06", 1, 0, &r), -EBADMSG);
 	assert_int_equal(isa_roles("\x48\x8b", 2, 0, &r), -EBADMSG);
 	assert_int_equal(isa_roles("", 0, 0, &r), -EBADMSG);
+	assert_int_equal(isa_role_texts("\x48\x8b", 2, &t), -EBADMSG);
 	assert_int_equal(r.size, 77);
 }
 
@@ -147,6 +182,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operands),
 		cmocka_unit_test(registers),
+		cmocka_unit_test(places),
+		cmocka_unit_test(constants),
 		cmocka_unit_test(arguments),
 		cmocka_unit_test(no_instruction),
 	};
