@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "base/term.h"
 #include "cmd/cmd.h"
+#include "values/values_pack.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -192,7 +193,7 @@ static int db_ls(struct db_options *o)
 
 	if (code)
 		return code;
-	if (store_open(o->input, STORE_READ, &s, &e) || store_begin(s, &e) ||
+	if (value_store_open(o->input, STORE_READ, &s, &e) || store_begin(s, &e) ||
 		store_size(s, &size, &e) ||
 		(o->json ? ls_json(s, &size, &e) : ls_text(s, &size, &e)))
 		return cmd_fail(&e);
@@ -219,7 +220,7 @@ static int check_one(const char *path)
 	_cleanup_store_ struct store *s = NULL;
 	struct faults faults = {.path = path};
 	struct err e = {0};
-	int rc = store_open(path, STORE_READ, &s, &e);
+	int rc = value_store_open(path, STORE_READ, &s, &e);
 
 	if (!rc)
 		rc = store_check(s, print_fault, &faults, &e);
@@ -263,7 +264,7 @@ static bool is_same_file(const char *a, const char *b)
 static int merge_one(struct store *out, const char *path, struct err *e)
 {
 	_cleanup_store_ struct store *from = NULL;
-	int rc = store_open(path, STORE_READ, &from, e);
+	int rc = value_store_open(path, STORE_READ, &from, e);
 
 	if (!rc)
 		rc = store_begin(from, e);
@@ -273,7 +274,7 @@ static int merge_one(struct store *out, const char *path, struct err *e)
 static int merge_all(const struct db_options *o, struct err *e)
 {
 	_cleanup_store_ struct store *out = NULL;
-	int rc = store_open(o->output, STORE_WRITE, &out, e);
+	int rc = value_store_open(o->output, STORE_WRITE, &out, e);
 
 	/* All or nothing: a failure in the third input leaves OUT as it was. */
 	if (!rc)
@@ -323,7 +324,7 @@ static int db_expire(struct db_options *o)
 		return code;
 	if (!o->has_before && !o->has_size)
 		return cmd_usage("db", "expire needs --age DAYS, --before DATE or --size BYTES");
-	if (store_open(o->input, STORE_UPDATE, &s, &e) || store_size(s, &before, &e) ||
+	if (value_store_open(o->input, STORE_UPDATE, &s, &e) || store_size(s, &before, &e) ||
 		store_expire(s, o->before, o->size, &e) || store_size(s, &after, &e))
 		return cmd_fail(&e);
 	printf("%s: %s, was %s\n", o->input, human_size(after.file, is),

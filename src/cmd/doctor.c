@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "collect/control.h"
 #include "collect/event.h"
+#include "values/values_pack.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -363,7 +364,7 @@ static void check_database(struct finding *f)
 			remedy(f, "culprit record -o FILE  # in a directory that you may write to");
 		return;
 	}
-	rc = store_open(path, STORE_READ, &s, &e);
+	rc = value_store_open(path, STORE_READ, &s, &e);
 	if (!rc) {
 		found(f, "%s can be read", path);
 		store_close(s);

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/term.h"
 #include "cmd/cmd.h"
+#include "values/values_pack.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -133,7 +134,7 @@ int report_open(struct report *r, struct store **out, struct err *e)
 
 	if (!r->input)
 		r->input = report_default_input();
-	if ((rc = store_open(r->input, STORE_READ, &s, e)))
+	if ((rc = value_store_open(r->input, STORE_READ, &s, e)))
 		return rc;
 	/* One transaction, so that a daemon that goes on writing does not show in between. */
 	rc = store_begin(s, e);

@@ -43,6 +43,8 @@
 		"  -D, --delay MS      wait before sampling begins\n"                              \
 		"  -o, --output FILE   the database (default culprit.db)\n"                        \
 		"      --no-inherit    do not follow children\n"                                   \
+		"      --values        keep the values that instructions see (culprit values)\n"   \
+		"      --no-edges      do not keep which way branches go\n"                        \
 		"      --per-process   with -a and -G too, keep profiles by process\n"             \
 		"      --bpf, --no-bpf count in the kernel or fail; read perf's rings\n"           \
 		"  -q, --quiet         no accounting at the end\n")                                \
@@ -57,7 +59,8 @@
 		"      --flush S       seconds between writes to the database (60)\n"              \
 		"      --keep-days N   forget what is older (30; 0 keeps all)\n"                   \
 		"      --keep-size N   bound of the database (1G; 0: none)\n"                      \
-		"  -e -F -c -C -G --budget --calibrate --per-process --bpf --no-bpf: as in "       \
+		"  -e -F -c -C -G --budget --calibrate --per-process --values --no-edges --bpf "   \
+		"--no-bpf: as in "                                                                 \
 		"record\n")                                                                        \
 	X(top, "where the time went: samples by procedure, image, process, line, ...",             \
 		"usage: culprit top [options]\n"                                                   \

@@ -8,6 +8,7 @@
 #include "collect/idle.h"
 #include "collect/record.h"
 #include "store/store.h"
+#include "values/values_pack.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -336,7 +337,7 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 	r = sampler_create(&o->sampling, &c->sampler, e);
 	if (r == 0) {
 		c->made_database = access(o->database, F_OK) < 0;
-		r = store_open(o->database, STORE_WRITE, &c->store, e);
+		r = value_store_open(o->database, STORE_WRITE, &c->store, e);
 	}
 	if (r == 0) {
 		ao.kernel = !sampler_excludes_kernel(c->sampler);

@@ -217,3 +217,12 @@ const struct blob_type blob_value = {
 	.check = value_check,
 	.weight = value_weight,
 };
+
+int value_store_open(const char *path, enum store_mode mode, struct store **out, struct err *e)
+{
+	int r = store_open(path, mode, out, e);
+
+	if (r == 0)
+		store_register(*out, &blob_value);
+	return r;
+}

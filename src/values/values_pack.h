@@ -21,4 +21,7 @@ int value_profile_unpack(struct value_profile *p, const void *data, size_t n);
  */
 extern const struct blob_type blob_value;
 
+/* store_open of a store that knows this type: all who write, merge or check want that. */
+int value_store_open(const char *path, enum store_mode mode, struct store **out, struct err *e);
+
 #endif
