@@ -2,13 +2,13 @@
 
 #include "isa/interp_ops.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 void capture_begin(struct capture *c, uint64_t rcx)
 {
 	memset(c->last, 0, sizeof c->last);
 	c->count = rcx;
+	c->goes_on = false;
 }
 
 /* Results that say something: not of jumps, and not of what only compares. */
@@ -51,6 +51,12 @@ static void capture_arguments(const struct interp *m, capture_fn *fn, void *arg)
 	}
 }
 
+static bool is_repeated(const struct interp *m)
+{
+	return m->effect.op >= INTERP_OP_MOVS && m->effect.op <= INTERP_OP_CMPS &&
+	       m->insn.prefix & (INTERP_P_REP | INTERP_P_REPNE);
+}
+
 void capture_step(struct capture *c, const struct interp *m, capture_fn *fn, void *arg)
 {
 	const struct interp_effect *e = &m->effect;
@@ -63,8 +69,8 @@ void capture_step(struct capture *c, const struct interp *m, capture_fn *fn, voi
 		capture_address(c, e, fn, arg);
 	if (e->has & INTERP_CALL)
 		capture_arguments(m, fn, arg);
-	if (e->op >= INTERP_OP_MOVS && e->op <= INTERP_OP_CMPS &&
-		m->insn.prefix & (INTERP_P_REP | INTERP_P_REPNE))
+	if (is_repeated(m) && !c->goes_on)
 		fn(arg, e->ip, VALUE_LENGTH, 0, c->count);
+	c->goes_on = is_repeated(m) && e->next == e->ip;
 	c->count = m->r[INTERP_RCX];
 }

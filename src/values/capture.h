@@ -8,6 +8,8 @@
 #include "isa/interp.h"
 #include "values/values.h"
 
+#include <stdbool.h>
+
 #define CAPTURE_PLACES 64 /* instructions of a burst whose last address is remembered */
 
 /* Of one burst. */
@@ -16,6 +18,7 @@ struct capture {
 		uint64_t ip, address;
 	} last[CAPTURE_PLACES];
 	uint64_t count; /* rcx before the instruction */
+	bool goes_on;   /* the instruction is the rest of a long string operation */
 };
 
 /* `rcx` is its first value. */

@@ -28,7 +28,7 @@ enum { LOADS = 100, PAGE = 4096, HUGE_PAGE = 2 << 20 };
 
 /* One word, and what the interpreter said of it. */
 struct look {
-	const volatile uint64_t *word;
+	const volatile void *word;
 	uint64_t loads, known, other;   /* other: not the value, or not from there */
 	uint64_t bursts, wrong, stayed; /* stayed: bursts that ended at the load */
 };
@@ -41,13 +41,15 @@ static void take_step(void *arg, const struct interp *m)
 {
 	const struct interp_effect *e = &m->effect;
 	struct look *l = arg;
+	uint64_t there;
 
 	if (!rig_at(e->ip, reader_load))
 		return;
+	memcpy(&there, (const void *)l->word, sizeof there);
 	l->loads++;
 	l->known += (e->has & INTERP_HAS_VALUE) != 0;
 	l->other += e->address != (uintptr_t)l->word ||
-		    (e->has & INTERP_HAS_VALUE && e->value != *l->word);
+		    (e->has & INTERP_HAS_VALUE && e->value != there);
 }
 
 static void take_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)
