@@ -35,6 +35,19 @@ static bool first_touch(struct upcall_thread *t, uint64_t address)
 }
 
 /*
+ * The way into the kernel and back leaves few translations of addresses in place. They are brought
+ * back by a load from the other end of the page, so that what is measured is the cache alone.
+ */
+static void warm_page(struct upcall_thread *t, uint64_t address)
+{
+	const uint64_t a_page = 1ull << 63; /* where no line is */
+	uint64_t word;
+
+	if (first_touch(t, a_page | address >> 12 << 6))
+		upcall_load(address ^ 2048, &word);
+}
+
+/*
  * The interpreter reads code through here too; only loads of data are measured, and of each line
  * the first, before anything else has touched it.
  */
@@ -46,9 +59,12 @@ static int read_word(void *arg, uint64_t address, uint64_t *word)
 
 	if (address - (t->m.ip & ~31ull) < 64 || !first_touch(t, address))
 		return upcall_load(address, word);
+	warm_page(t, address);
 	rc = upcall_load_timed(address, word, &cycles);
-	if (rc == 0 && cycles > t->latency)
-		t->latency = cycles;
+	if (rc == 0) {
+		cycles = cycles > t->clock ? cycles - t->clock : 1;
+		t->latency = cycles > t->latency ? cycles : t->latency;
+	}
 	return rc;
 }
 
@@ -92,6 +108,19 @@ static void read_vector(struct upcall_thread *t, struct culprit_step *s)
 	s->has |= CULPRIT_HAS_VECTOR1;
 }
 
+/* What reading the clock takes right now: it changes with the processor's own clock rate. */
+static uint32_t time_clock(void)
+{
+	uint64_t least = UINT32_MAX;
+
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t before = culprit_cycles(), took = culprit_cycles() - before;
+
+		least = took < least ? took : least;
+	}
+	return (uint32_t)least;
+}
+
 /* ---- the state to begin with ---- */
 
 static uint64_t read_fs(void)
@@ -126,6 +155,7 @@ static void begin(struct upcall_thread *t)
 		memset(t->lines, 0, sizeof t->lines);
 		t->epoch = 1;
 	}
+	t->clock = time_clock();
 	interp_begin(m, read_word, t);
 	for (unsigned i = 0; i < 16; i++)
 		m->r[i] = (uint64_t)from[order[i]];

@@ -40,6 +40,7 @@ struct upcall_thread {
 	uint32_t kind;      /* that a plug-in emits */
 	uint32_t epoch;     /* of lines */
 	uint32_t latency;   /* of the slowest load of the instruction; 0: none was measured */
+	uint32_t clock;     /* cycles that reading the clock takes */
 	const void *sample; /* ucontext */
 	struct upcall_line lines[UPCALL_LINES];
 	struct interp m;

@@ -60,8 +60,8 @@ struct culprit_step {
 	uint64_t registers[16]; /* before the instruction */
 	uint64_t vector[2][2];  /* SSE operands before it: first and second, their low 16 bytes */
 	uint32_t has;           /* CULPRIT_HAS_VALUE and so on */
-	uint32_t latency; /* of the load, in cycles of the time-stamp counter, fences included */
-	uint16_t known;   /* registers whose value is known, a bit each */
+	uint32_t latency;       /* of the load, in cycles of the time-stamp counter */
+	uint16_t known;         /* registers whose value is known, a bit each */
 	uint16_t reads,
 		writes;   /* general registers, a bit each; reads has those of `address` too */
 	uint16_t address; /* general registers that the address of memory is made of */
@@ -133,7 +133,8 @@ extern const struct culprit_plugin culprit_plugin __attribute__((visibility("def
 
 /*
  * The clock that latencies are measured with, for plug-ins that measure loads themselves: nothing
- * that stands before it is still under way when it is read, nothing behind it has begun.
+ * that stands before it is still under way when it is read, nothing behind it has begun. What two
+ * readings in a row differ by is not part of a step's latency.
  */
 static inline uint64_t culprit_cycles(void)
 {
