@@ -105,13 +105,18 @@ _culprit() {
 			COMPREPLY=($(compgen -W "att intel" -- "$word"))
 			return
 			;;
+		--plugin)
+			compopt -o filenames
+			COMPREPLY=($(compgen -f -- "$word"))
+			return
+			;;
 		--kind)
 			COMPREPLY=($(compgen -W "result source address stride latency conflict float length entry target plugin" -- "$word"))
 			return
 			;;
 		esac
 		_culprit_report "$previous" "$word" && return
-		options="$report -n --rows --targets --strides --latency --by-call-site --kind --syntax"
+		options="$report -n --rows --targets --strides --latency --by-call-site --kind --plugin --syntax"
 		[[ $word == -* ]] || _culprit_rows procedure "$word"
 		;;
 	export)

@@ -29,9 +29,8 @@ static const struct limits {
 enum {
 	COPY_MOST = 256,   /* bytes that are worth being inlined */
 	STRIDE_LEAST = 64, /* a line of cache */
-	LATENCY_LONG = 40, /* cycles: farther than the second level */
 };
-#define LATENCY_SHARE 0.20 /* of loads that take so long */
+#define LATENCY_SHARE 0.20 /* of loads that go beyond the second level */
 #define WAIT_SHARE    0.10 /* of the procedure's samples at the load and the instruction behind it */
 
 /* ---- shares ---- */
@@ -106,9 +105,11 @@ static bool is_power(uint64_t value, unsigned arg)
 	return value && !(value & (value - 1));
 }
 
-static bool is_long(uint64_t value, unsigned cycles)
+/* The latency plug-in has the level in the lowest bits: 3 is L3, 4 memory, 5 what takes longer. */
+static bool is_far(uint64_t value, unsigned arg)
 {
-	return value >= cycles;
+	(void)arg;
+	return (value & 7) >= 3 && (value & 7) <= 5;
 }
 
 static bool fits_bits(uint64_t value, unsigned bits)
@@ -320,8 +321,7 @@ static bool is_slow(const struct advice_case *c)
 	const struct advice_list *l = &c->lists[VALUE_LATENCY];
 
 	if (enough(l, PREFETCH))
-		return value_share_low(count_such(l, is_long, LATENCY_LONG), l->samples) >=
-		       LATENCY_SHARE;
+		return value_share_low(count_such(l, is_far, 0), l->samples) >= LATENCY_SHARE;
 	return c->waits >= WAIT_SHARE;
 }
 

@@ -8,6 +8,7 @@
 #include "base/term.h"
 #include "cmd/cmd.h"
 #include "cmd/shorten.h"
+#include "cmd/value_format.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -30,6 +31,7 @@ struct values {
 	bool by_call_site;
 	unsigned kinds[8]; /* asked for */
 	size_t nkinds;
+	struct value_formats *formats;
 	struct selection *sel;
 	struct value_report *list;
 	const struct selected_event *events;
@@ -120,7 +122,8 @@ static void put_value(struct json *j, const struct values *v, const struct value
 	json_kshare(j, "error", error_of(s));
 	json_kshare(j, "low", s->low);
 	json_kshare(j, "high", s->high);
-	if (value_report_name(v->list, row, s, text, sizeof text))
+	if (value_report_name(v->list, row, s, text, sizeof text) ||
+		value_formats_put(v->formats, row->kind, s->value, text, sizeof text))
 		json_kstr(j, "name", text);
 	if (row->kind == VALUE_TARGET)
 		json_kstr(j, "image", s->image ? s->image->path : NULL);
@@ -148,6 +151,18 @@ static const char *kind_name(unsigned kind)
 	return name ? name : "unknown";
 }
 
+static void put_operand(
+	const struct values *v, const struct value_row *row, char *text, size_t size)
+{
+	const char *plugin =
+		row->kind >= VALUE_PLUGIN0 ? value_formats_name(v->formats, row->kind) : NULL;
+
+	if (plugin)
+		snprintf(text, size, "%s", plugin);
+	else
+		value_row_operand(row, text, size);
+}
+
 static void put_row(struct json *j, const struct values *v, const struct value_row *row)
 {
 	const struct value_procedure *p = row->procedure;
@@ -162,7 +177,7 @@ static void put_row(struct json *j, const struct values *v, const struct value_r
 	json_kaddr(j, "start", p->start);
 	json_kstr(j, "instruction",
 		value_report_text(v->list, row, v->syntax, text, sizeof text) ? text : NULL);
-	value_row_operand(row, text, sizeof text);
+	put_operand(v, row, text, sizeof text);
 	json_kstr(j, "operand", text);
 	json_kstr(j, "kind", kind_name(row->kind));
 	value_report_site(v->list, row, text, sizeof text);
@@ -209,47 +224,23 @@ static void add_value(const struct values *v, const struct value_row *row,
 	char number[64], name[512];
 
 	value_row_number(row, s->value, number, sizeof number);
-	if (!value_report_name(v->list, row, s, name, sizeof name))
-		buf_printf(out, "%s", number);
-	else
+	if (value_report_name(v->list, row, s, name, sizeof name) ||
+		value_formats_put(v->formats, row->kind, s->value, name, sizeof name))
 		buf_printf(out, "%s", name);
+	else
+		buf_printf(out, "%s", number);
 	buf_printf(out, " %.1f%%±%.1f", 100 * s->share, ceil(1000 * error_of(s)) / 10);
-}
-
-/* Latencies by powers of two, the first bin up to 7 cycles. */
-static void add_bins(const struct value_share *values, size_t n, uint64_t samples, struct buf *out)
-{
-	enum { BINS = 61 };
-	uint64_t counts[BINS] = {0}, listed = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		int bin = values[i].value < 8 ? 0 : 61 - __builtin_clzll(values[i].value);
-
-		counts[bin < BINS ? bin : BINS - 1] += values[i].count;
-		listed += values[i].count;
-	}
-	for (int i = 0; i < BINS; i++)
-		if (counts[i])
-			buf_printf(out, "%s%llu-%llu %.1f%%", out->n ? ", " : "",
-				i ? 4ull << i : 0ull, (8ull << i) - 1,
-				100 * share_of(counts[i], samples));
-	if (listed < samples)
-		buf_printf(out, ", others %.1f%%", 100 * share_of(samples - listed, samples));
 }
 
 /* What a list keeps only because it must keep something is not worth reading. */
 #define LEAST 0.001
 
-/* The first of the values, or all bins of a latency; targets go on in lines of their own. */
+/* The first of the values; targets go on in lines of their own. */
 static void add_values(const struct values *v, const struct value_row *row, struct buf *out)
 {
 	struct value_share values[HOTLIST_CAPACITY_MAX];
 	size_t n = value_report_read(v->list, row, values), most = is_overview(v) ? 3 : 6;
 
-	if (row->kind == VALUE_LATENCY) {
-		add_bins(values, n, row->samples, out);
-		return;
-	}
 	if (row->kind == VALUE_TARGET)
 		most = 1;
 	for (size_t i = 0; i < n && i < most && values[i].low >= LEAST; i++) {
@@ -292,7 +283,7 @@ static void print_row(const struct values *v, const struct value_row *row)
 	char operand[128], text[1024], site[512];
 	struct buf values = {0};
 
-	value_row_operand(row, operand, sizeof operand);
+	put_operand(v, row, operand, sizeof operand);
 	add_values(v, row, &values);
 	printf("%7.2f%% %8" PRIu64 "  %16" PRIx64 "  ", 100 * row->time_share, row->samples,
 		row->address);
@@ -415,6 +406,7 @@ enum {
 	VALUES_LATENCY,
 	VALUES_BY_CALL_SITE,
 	VALUES_KIND,
+	VALUES_PLUGIN,
 	VALUES_SYNTAX
 };
 
@@ -470,6 +462,8 @@ static int values_option(struct values *v, int c, char **argv)
 		return 0;
 	case VALUES_KIND:
 		return set_kind(v, optarg);
+	case VALUES_PLUGIN:
+		return value_formats_add(v->formats, optarg, &e) ? cmd_fail(&e) : 0;
 	case VALUES_SYNTAX:
 		return set_syntax(v, optarg);
 	}
@@ -490,6 +484,7 @@ static int parse(struct values *v, int argc, char **argv)
 		{"latency", no_argument, NULL, VALUES_LATENCY},
 		{"by-call-site", no_argument, NULL, VALUES_BY_CALL_SITE},
 		{"kind", required_argument, NULL, VALUES_KIND},
+		{"plugin", required_argument, NULL, VALUES_PLUGIN},
 		{"syntax", required_argument, NULL, VALUES_SYNTAX}, {0}};
 	int c, rc = 0;
 
@@ -538,7 +533,7 @@ static int report(struct values *v, struct store *s, struct err *e)
 
 int cmd_values(int argc, char **argv)
 {
-	struct values v = {.syntax = ISA_ATT};
+	struct values v = {.syntax = ISA_ATT, .formats = value_formats_create()};
 	struct store *s = NULL;
 	struct err e = {0};
 	int code = parse(&v, argc, argv);
@@ -547,6 +542,7 @@ int cmd_values(int argc, char **argv)
 		code = cmd_help_text("values");
 	else if (!code && (report_open(&v.report, &s, &e) || report(&v, s, &e)))
 		code = cmd_fail(&e);
+	value_formats_destroy(v.formats);
 	value_report_destroy(v.list);
 	selection_destroy(v.sel);
 	store_close(s);

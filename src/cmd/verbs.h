@@ -86,6 +86,7 @@
 		"      --kind KIND     result, source, address, stride, latency, conflict, "       \
 		"float,\n"                                                                         \
 		"                      length, entry, target or plugin\n"                          \
+		"      --plugin FILE   the plug-in that prints its values\n"                       \
 		"      --syntax att|intel  of the assembly (default att)\n" REPORT_USAGE)          \
 	X(export, "counts of branches for other programs",                                         \
 		"usage: culprit export -f counts [options]\n"                                      \

@@ -327,8 +327,8 @@ static void a_long_stride(void **state)
 	back.c.waits = 0.3;
 	assert_advice(&back, "prefetch", VALUE_STRIDE, "by -128 bytes");
 	came(&slow, VALUE_STRIDE, 4096, 1000);
-	came(&slow, VALUE_LATENCY, 200, 700);
-	came(&slow, VALUE_LATENCY, 4, 300);
+	came(&slow, VALUE_LATENCY, 200 | 4, 700); /* memory */
+	came(&slow, VALUE_LATENCY, 16 | 1, 300);
 	assert_advice(&slow, "prefetch", VALUE_STRIDE, "by 4096 bytes");
 }
 
@@ -344,7 +344,7 @@ static void a_stride_that_caches_handle(void **state)
 	quick.c.waits = 0.05;
 	assert_int_equal(run(&quick), 0);
 	came(&measured, VALUE_STRIDE, 256, 1000); /* latencies know better than samples nearby */
-	came(&measured, VALUE_LATENCY, 4, 1000);
+	came(&measured, VALUE_LATENCY, 16 | 2, 1000);
 	measured.c.waits = 0.3;
 	assert_int_equal(run(&measured), 0);
 	came(&mixed, VALUE_STRIDE, 256, 500);

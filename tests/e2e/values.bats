@@ -159,7 +159,7 @@ holds() { # ROW VALUE TRUTH
 
 @test "what has no values: one line, exit 2" {
 	"$(dirname "$CULPRIT")/tests/fixtures/makedb" small t.db
-	for args in "-i t.db nosuch" "-i t.db 0x999999" "-i none.db" "-i t.db -e cycles"; do
+	for args in "-i t.db nosuch" "-i t.db 0x999999" "-i none.db" "-i t.db -e cycles" "-i t.db --plugin nothing"; do
 		run "$CULPRIT" values $args
 		[ "$status" -eq 2 ] || { echo "values $args: status $status"; false; }
 		[ "${#lines[@]}" -eq 1 ] || { echo "values $args: $output"; false; }
