@@ -155,13 +155,11 @@ static __always_inline u64 place_of(struct interp *m, u64 address)
 }
 
 /* An input that cannot be read is kept as the word that says so, with its number in the order. */
-__attribute__((noinline)) int interp_memory(struct interp *m, u64 address, u64 *word)
+static __attribute__((always_inline)) int interp_memory(struct interp *m, u64 address, u64 *word)
 {
 	u64 place, value = 0;
 	u32 n;
 
-	if (!m || !word)
-		return -1;
 	place = place_of(m, address);
 	n = m->ninputs;
 

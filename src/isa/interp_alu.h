@@ -379,14 +379,12 @@ INTERP_INLINE u32 interp_cancels(const struct interp_insn *i, u32 op, u32 form)
 	       form <= INTERP_F_R_RM && !i->memory && i->reg == i->rm;
 }
 
-INTERP_FN int interp_alu(struct interp *m)
+INTERP_INLINE int interp_alu(struct interp *m)
 {
 	u64 a = 0, b = 0, rm = 0, address, entry, value;
 	u32 op, form, size, source, prefix, to, to_rm, ua = 0, ub = 0, urm = 0, unknown;
 	struct interp_insn *i;
 
-	if (!m)
-		return INTERP_FETCH;
 	i = &m->insn;
 	entry = i->entry;
 	op = INTERP_E_OP(entry);

@@ -23,15 +23,12 @@ INTERP_INLINE int interp_line_at(struct interp *m, u64 address)
 }
 
 /* Puts the 16 bytes at ip into m->code. */
-INTERP_FN int interp_fetch(struct interp *m)
+INTERP_INLINE int interp_fetch(struct interp *m)
 {
-	u64 word[3] = {0}, ip, next;
+	u64 word[3] = {0}, ip = m->ip, next;
 	u32 shift, at, n;
 	int line;
 
-	if (!m)
-		return -1;
-	ip = m->ip;
 	line = interp_line_at(m, ip & ~31ull);
 	if (line < 0)
 		return -1;
@@ -255,15 +252,13 @@ INTERP_INLINE u32 interp_modrm_address(struct interp *m, u32 at, u32 rex, u32 pr
 }
 
 /* Fills m->insn from m->code. */
-INTERP_FN int interp_decode(struct interp *m)
+INTERP_INLINE int interp_decode(struct interp *m)
 {
 	struct interp_insn *i;
 	u32 at = 0, rex = 0, prefix = 0, b, size;
 	u64 entry;
 	int slot;
 
-	if (!m)
-		return INTERP_FETCH;
 	i = &m->insn;
 	INTERP_ROLLED
 	for (u32 k = 0; k < 14; k++) {

@@ -181,15 +181,13 @@ INTERP_INLINE int interp_loop(struct interp *m, u32 op)
 	return INTERP_GOES_ON;
 }
 
-INTERP_FN int interp_control(struct interp *m)
+INTERP_INLINE int interp_control(struct interp *m)
 {
 	u64 target, rsp;
 	u32 op, unknown, condition;
 	struct interp_insn *i;
 	int stop;
 
-	if (!m)
-		return INTERP_FETCH;
 	i = &m->insn;
 	op = INTERP_E_OP(i->entry);
 	target = i->next + i->immediate;

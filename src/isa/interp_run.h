@@ -15,10 +15,13 @@
 #include "isa/interp_vector.h"
 
 /* Does what m->insn says. */
-INTERP_INLINE int interp_execute(struct interp *m)
+INTERP_FN int interp_execute(struct interp *m)
 {
-	u32 op = INTERP_E_OP(m->insn.entry);
+	u32 op;
 
+	if (!m)
+		return INTERP_FETCH;
+	op = INTERP_E_OP(m->insn.entry);
 	if (op < INTERP_OP_ROL)
 		return interp_alu(m);
 	if (op >= INTERP_OP_JMP && op <= INTERP_OP_JRCXZ)
@@ -46,13 +49,18 @@ INTERP_INLINE u32 interp_chooses(u32 op)
 	return op >= INTERP_OP_JCC && op <= INTERP_OP_JRCXZ && op != INTERP_OP_CALL;
 }
 
+/* Calls are dear in BPF, and what is inlined is verified again for each way there: two in a row. */
+INTERP_FN int interp_next(struct interp *m)
+{
+	if (!m || interp_fetch(m) < 0)
+		return INTERP_FETCH;
+	return interp_decode(m);
+}
+
 INTERP_INLINE int interp_one(struct interp *m)
 {
-	int stop;
+	int stop = interp_next(m);
 
-	if (interp_fetch(m) < 0)
-		return INTERP_FETCH;
-	stop = interp_decode(m);
 	return stop ? stop : interp_execute(m);
 }
 

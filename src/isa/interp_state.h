@@ -190,7 +190,7 @@ INTERP_INLINE void interp_unpack_flags(struct interp *m, u64 flags, u32 which)
 
 /* The includer's (interp.h). */
 #ifdef __bpf__
-int interp_memory(struct interp *m, u64 address, u64 *word);
+static __attribute__((always_inline)) int interp_memory(struct interp *m, u64 address, u64 *word);
 int interp_memory_line(struct interp *m, u64 address, u32 n);
 #endif
 
@@ -202,12 +202,10 @@ INTERP_INLINE u32 interp_hash(u64 address)
 }
 
 /* The overlay's entry for a word: where it is, or could be put; negative: no room. */
-INTERP_FN int interp_find_word(const struct interp *m, u64 address)
+INTERP_INLINE int interp_find_word(const struct interp *m, u64 address)
 {
 	u32 hash = interp_hash(address);
 
-	if (!m)
-		return -1;
 	INTERP_ROLLED
 	for (u32 i = 0; i < INTERP_PROBES; i++) {
 		u32 n = (hash + i) % INTERP_WORDS;
@@ -230,10 +228,13 @@ INTERP_INLINE u64 interp_spread(u32 bytes)
 INTERP_FN int interp_overlay(struct interp *m, u64 address, u32 unknown)
 {
 	const struct interp_word *w;
-	int n = interp_find_word(m, address);
 	u64 mask;
+	int n;
 
-	if (!m || n < 0)
+	if (!m)
+		return 0;
+	n = interp_find_word(m, address);
+	if (n < 0)
 		return (int)unknown;
 	w = &m->word[(u32)n % INTERP_WORDS];
 	if (w->epoch != m->epoch)
@@ -262,6 +263,11 @@ INTERP_INLINE u32 interp_word_at(struct interp *m, u64 address)
 	return unknown;
 }
 
+INTERP_FN int interp_second_word(struct interp *m, u64 address)
+{
+	return m ? (int)interp_word_at(m, address) : 0;
+}
+
 /* Up to eight bytes anywhere, into m->loaded. */
 INTERP_FN int interp_load(struct interp *m, u64 address, u32 size)
 {
@@ -273,7 +279,7 @@ INTERP_FN int interp_load(struct interp *m, u64 address, u32 size)
 	unknown = interp_word_at(m, address - offset) >> offset;
 	first = m->loaded >> offset * 8;
 	if (offset + size > 8) {
-		unknown |= interp_word_at(m, address - offset + 8) << (8 - offset);
+		unknown |= (u32)interp_second_word(m, address - offset + 8) << (8 - offset);
 		first |= m->loaded << ((64 - offset * 8) & 63);
 	}
 	m->loaded = first & interp_mask(size);
@@ -281,13 +287,13 @@ INTERP_FN int interp_load(struct interp *m, u64 address, u32 size)
 	return 0;
 }
 
-INTERP_FN int interp_store_word(struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
+INTERP_INLINE int interp_store_word(struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
 {
 	u64 mask = interp_spread(bytes);
 	struct interp_word *w;
 	int n = interp_find_word(m, address);
 
-	if (!m || n < 0)
+	if (n < 0)
 		return -1;
 	w = &m->word[(u32)n % INTERP_WORDS];
 	if (w->epoch != m->epoch) {
@@ -304,6 +310,11 @@ INTERP_FN int interp_store_word(struct interp *m, u64 address, u32 bytes, u64 da
 	return 0;
 }
 
+INTERP_FN int interp_store_second(struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
+{
+	return m ? interp_store_word(m, address, bytes, data, unknown) : -1;
+}
+
 /* Up to eight bytes anywhere; negative when the overlay is full. */
 INTERP_FN int interp_store(struct interp *m, u64 address, u32 size, u64 data, u32 unknown)
 {
@@ -315,7 +326,7 @@ INTERP_FN int interp_store(struct interp *m, u64 address, u32 size, u64 data, u3
 		return -1;
 	if (offset + size <= 8)
 		return 0;
-	return interp_store_word(m, address - offset + 8, bytes >> 8 & 0xff,
+	return interp_store_second(m, address - offset + 8, bytes >> 8 & 0xff,
 		data >> ((64 - offset * 8) & 63), unknown);
 }
 
