@@ -127,6 +127,13 @@ static void put_status(struct daemon *d, struct buf *b)
 		(unsigned long long)s.driver.hits, (unsigned long long)s.driver.evictions,
 		(unsigned long long)s.driver.dropped, (unsigned long long)s.driver.bpf_runs,
 		(unsigned long long)s.driver.bpf_run_ns);
+	buf_printf(b, "bursts %llu\ninterpreted %llu\ninterpreting %.17g\nwithheld %llu\n",
+		(unsigned long long)s.driver.shadow.bursts,
+		(unsigned long long)s.driver.shadow.steps, s.interpreting,
+		(unsigned long long)s.driver.shadow.withheld);
+	buf_printf(b, "bursts_dropped %llu\nbursts_wrong %llu\nvalues %d\nno_bursts %s\n",
+		(unsigned long long)s.driver.shadow.dropped, (unsigned long long)s.wrong,
+		d->target.values, s.no_bursts);
 	buf_printf(b, "flushes %llu\nfailed_flushes %llu\nfailure %s\n",
 		(unsigned long long)s.flushes, (unsigned long long)s.failed_flushes,
 		s.last_failure);

@@ -511,6 +511,7 @@ void collector_status(struct collector *c, struct collector_status *out)
 {
 	double elapsed = (wall_us() - c->since) / 1e6;
 	double cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t bursts;
 
 	*out = (struct collector_status){.since = c->since,
 		.rate = c->o.sampling.rate,
@@ -520,10 +521,14 @@ void collector_status(struct collector *c, struct collector_status *out)
 		.bpf = sampler_uses_bpf(c->sampler),
 		.flushes = c->flushes,
 		.failed_flushes = c->failed_flushes,
+		.no_bursts = sampler_why_not_shadow(c->sampler),
 		.last_failure = c->failure.text};
 	sampler_statistics(c->sampler, &out->driver);
 	out->maps = out->driver.map_bytes;
 	sum_events(c, &out->total);
+	attribution_bursts(c->attribution, &bursts, &out->wrong);
+	if (elapsed > 0)
+		out->interpreting = (double)out->driver.shadow.ns / 1e9 / elapsed / cpus;
 	if (elapsed > 0)
 		out->share = (own_cpu_seconds() + out->total.samples * c->o.cost) / elapsed / cpus;
 }

@@ -62,6 +62,9 @@ struct collector_status {
 	size_t rss, maps;
 	bool bpf;
 	struct sampler_statistics driver;
+	double interpreting;   /* share of the machine's time that bursts took */
+	uint64_t wrong;        /* bursts that did not come out as in the kernel when run again */
+	const char *no_bursts; /* why nothing is interpreted; "" when it is, or was not asked for */
 	uint64_t flushes, failed_flushes;
 	const char *last_failure;     /* "" when the last flush went well */
 	struct collector_event total; /* all events together */
