@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "collect/control.h"
 #include "collect/event.h"
+#include "collect/shadow_user.h"
 #include "values/values_pack.h"
 
 #include <dirent.h>
@@ -220,6 +221,25 @@ static void check_btf(struct finding *f)
 	found(f, "/sys/kernel/btf/vmlinux: %s", strerror(errno));
 	remedy(f, "sudo apt install linux-image-amd64  # or any kernel with "
 		  "CONFIG_DEBUG_INFO_BTF=y; then reboot");
+}
+
+static void check_interpreter(struct finding *f)
+{
+	struct shadow *s = NULL;
+	struct err e = {0};
+	int rc = shadow_create(&(struct shadow_options){.steps = 16}, 1, &s, &e);
+
+	shadow_destroy(s);
+	if (!rc) {
+		found(f, "edge samples and values can be had");
+		return;
+	}
+	found(f, "no edge samples, no values: %s", e.text);
+	if (rc == -EPERM)
+		remedy_setcap(f);
+	else
+		remedy(f, "# boot a kernel of version 6.2 or later with BPF and its type "
+			  "information");
 }
 
 /* ---- names ---- */
@@ -464,6 +484,7 @@ static const struct check {
 	{"sample-rate", check_sample_rate},
 	{"bpf", check_bpf},
 	{"btf", check_btf},
+	{"interpreter", check_interpreter},
 	{"kernel-symbols", check_kernel_symbols},
 	{"tracefs", check_tracefs},
 	{"debug-symbols", check_debug_symbols},

@@ -7,7 +7,7 @@ setup() {
 @test "--json: every check, and a remedy for each that is not ok" {
 	"$CULPRIT" doctor --json > out.json
 	[ "$(jq -c '[.checks[0]|has("name","ok","found","remedy")]|all' out.json)" = true ]
-	for name in pmu bpf btf paranoid kernel-symbols debug-symbols space daemon; do
+	for name in pmu bpf btf interpreter paranoid kernel-symbols debug-symbols space daemon; do
 		[ "$(jq --arg n $name '[.checks[]|select(.name==$n)]|length' out.json)" = 1 ]
 	done
 	[ "$(jq '[.checks[]|select(.found=="")]|length' out.json)" = 0 ]
