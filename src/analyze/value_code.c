@@ -64,8 +64,9 @@ static bool goes_on(enum insn_kind kind)
 	       kind == INSN_SYSCALL;
 }
 
-static void decode_range(struct value_code *c, uint64_t start, const uint8_t *code, size_t n)
+static void decode_range(struct value_code *c, uint32_t range, const uint8_t *code, size_t n)
 {
+	uint64_t start = c->procedure->ranges[range].start;
 	bool leads = true;
 
 	for (size_t at = 0; at < n;) {
@@ -82,6 +83,7 @@ static void decode_range(struct value_code *c, uint64_t start, const uint8_t *co
 			.available = (uint32_t)(n - at),
 			.length = insn.length,
 			.kind = insn.kind,
+			.range = range,
 			.leads = leads};
 		leads = !goes_on(insn.kind);
 		at += insn.length;
@@ -97,7 +99,7 @@ static void decode(struct value_code *c)
 		size_t left = c->code.n - at;
 		size_t n = p->ranges[i].size < left ? p->ranges[i].size : left;
 
-		decode_range(c, p->ranges[i].start, c->code.p + at, n);
+		decode_range(c, i, c->code.p + at, n);
 		at += n;
 	}
 	vec_sort(&c->list, compare_insns);
@@ -113,7 +115,8 @@ static struct code_insn *find(const struct value_code *c, uint64_t address)
 }
 
 /*
- * A branch back to an earlier instruction of the procedure closes a loop; all between is in it.
+ * A branch back to an earlier instruction closes a loop, and all between is in it; to and from a
+ * fragment it does not, wherever the linker put that.
  * Each branch adds one where its loop begins and takes it away behind its end.
  */
 static void mark(struct value_code *c)
@@ -130,7 +133,7 @@ static void mark(struct value_code *c)
 		if (!to)
 			continue;
 		to->leads = true;
-		if (to <= i) {
+		if (to <= i && to->range == i->range) {
 			depth[to - c->list.p]++;
 			depth[i - c->list.p + 1]--;
 		}
@@ -162,7 +165,7 @@ static void survey(struct value_code *c)
 			*vec_add(&c->stores) = r.place;
 		if (r.constant)
 			*vec_add(&c->constants) = r.constant;
-		if (i->address < c->procedure->start) /* a fragment */
+		if (i->range) /* a fragment */
 			continue;
 		read |= (uint16_t)(r.reads & ~touched);
 		touched |= r.reads | r.writes;

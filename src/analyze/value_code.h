@@ -32,8 +32,9 @@ struct code_insn {
 	uint32_t available; /* bytes up to the end of the range */
 	uint8_t length;
 	enum insn_kind kind;
-	bool leads;   /* begins a run: the one before does not simply go on to it */
-	bool in_loop; /* between a backward branch and its target */
+	bool leads;     /* begins a run: the one before does not simply go on to it */
+	bool in_loop;   /* between a backward branch and its target */
+	uint32_t range; /* of the procedure */
 };
 
 /* Without code it has no instructions. The image's procedures are loaded; all must outlive it. */

@@ -1,0 +1,203 @@
+#include "analyze/value_code.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/*
+ * A procedure of two ranges; the second, at a lower address, is its fragment.
+ *
+ *   2000  mov    (%rsi),%rax        reads rsi
+ *   2003  xor    %edx,%edx          rdx is written first
+ *   2005  mov    %rax,0x8(%rdi)     a loop begins
+ *   2009  mov    $0x64,%ecx
+ *   200e  test   %rdx,%rdx
+ *   2011  jne    2005               and ends
+ *   2013  call   2018               goes on
+ *   2018  jmp    1000               back to the fragment, which is no loop
+ *   201d  (bad)
+ *   201e  ret
+ *
+ *   1000  mov    %r9,0x10(%rdi)
+ *   1004  jmp    201e
+ */
+static const uint8_t code[] = {0x48, 0x8b, 0x06, 0x31, 0xd2, 0x48, 0x89, 0x47, 0x08, 0xb9, 0x64, 0,
+	0, 0, 0x48, 0x85, 0xd2, 0x75, 0xf2, 0xe8, 0, 0, 0, 0, 0xe9, 0xe3, 0xef, 0xff, 0xff, 0x06,
+	0xc3, /* the fragment */ 0x4c, 0x89, 0x4f, 0x10, 0xe9, 0x15, 0x10, 0, 0};
+enum { MAIN = 31, FRAGMENT = 9 };
+
+struct scene {
+	char dir[32], path[64];
+	struct store *s;
+	struct selection *sel;
+	struct selected_image *image;
+	struct value_file file;
+	struct err e;
+};
+
+static void check(struct scene *sc, int rc)
+{
+	if (rc)
+		fail_msg("%s", sc->e.text);
+}
+
+static void fill(struct scene *sc)
+{
+	static const struct range ranges[] = {{0x2000, MAIN}, {0x1000, FRAGMENT}},
+				  bare = {0x3000, 0x10};
+	const struct store_procedure list[] = {
+		{{0x2000, ranges, 2, PROCEDURE_SYMBOL, "work"}, code, sizeof code},
+		{{0x3000, &bare, 1, PROCEDURE_EH_FRAME, NULL}, NULL, 0},
+	};
+	const struct store_image im = {.kind = IMAGE_ELF, .path = "/opt/v/code"};
+	int64_t id;
+
+	_Static_assert(sizeof code == MAIN + FRAGMENT, "the two ranges");
+	check(sc, store_image(sc->s, &im, &id, &sc->e));
+	check(sc, store_procedures_add(sc->s, id, list, 2, &sc->e));
+}
+
+static int set_up(void **state)
+{
+	struct scene *sc = xcalloc(1, sizeof *sc);
+
+	strcpy(sc->dir, "/tmp/code.XXXXXX");
+	assert_non_null(mkdtemp(sc->dir));
+	snprintf(sc->path, sizeof sc->path, "%s/db", sc->dir);
+	check(sc, store_open(sc->path, STORE_WRITE, &sc->s, &sc->e));
+	check(sc, store_begin(sc->s, &sc->e));
+	fill(sc);
+	check(sc, store_commit(sc->s, &sc->e));
+	check(sc, selection_create(sc->s, &(struct selection_options){0}, &sc->sel, &sc->e));
+	assert_int_equal(selection_images(sc->sel, &sc->image), 1);
+	check(sc, selection_load(sc->sel, sc->image, &sc->e));
+	*state = sc;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *sc = *state;
+
+	value_file_deinit(&sc->file);
+	selection_destroy(sc->sel);
+	store_close(sc->s);
+	unlink(sc->path);
+	assert_int_equal(rmdir(sc->dir), 0);
+	free(sc);
+	return 0;
+}
+
+static struct value_code *code_of(struct scene *sc, uint32_t procedure)
+{
+	struct value_code *c;
+
+	check(sc, value_code_create(sc->sel, sc->image, procedure, &sc->file, &c, &sc->e));
+	return c;
+}
+
+static void assert_run(const struct value_code *c, uint64_t address, uint64_t first, uint64_t end)
+{
+	const struct code_insn *i = value_code_at(c, address);
+	uint64_t got_first, got_end;
+
+	assert_non_null(i);
+	value_code_run(c, i, &got_first, &got_end);
+	assert_int_equal(got_first, first);
+	assert_int_equal(got_end, end);
+}
+
+static void runs(void **state)
+{
+	struct value_code *c = code_of(*state, 0);
+
+	assert_run(c, 0x2000, 0x2000, 0x2005); /* up to a branch target */
+	assert_run(c, 0x2003, 0x2000, 0x2005);
+	assert_run(c, 0x2009, 0x2005, 0x2013); /* up to a branch */
+	assert_run(c, 0x2013, 0x2013, 0x201d); /* calls do not end it */
+	assert_run(c, 0x201e, 0x201e, 0x201f);
+	assert_run(c, 0x1000, 0x1000, 0x1009);
+	assert_null(value_code_at(c, 0x2001));
+	assert_null(value_code_at(c, 0x201d));
+	value_code_destroy(c);
+}
+
+static void loops(void **state)
+{
+	static const uint64_t inside[] = {0x2005, 0x2009, 0x200e, 0x2011};
+	static const uint64_t outside[] = {0x1000, 0x1004, 0x2000, 0x2003, 0x2013, 0x2018, 0x201e};
+	struct value_code *c = code_of(*state, 0);
+
+	for (size_t i = 0; i < 4; i++)
+		assert_true(value_code_at(c, inside[i])->in_loop);
+	for (size_t i = 0; i < 7; i++)
+		assert_false(value_code_at(c, outside[i])->in_loop);
+	value_code_destroy(c);
+}
+
+static void what_it_does(void **state)
+{
+	struct value_code *c = code_of(*state, 0);
+	struct roles store, other;
+
+	assert_int_equal(value_code_arguments(c), 1 << 0 | 1 << 1); /* rdi, rsi; not r9, rdx, rcx */
+	assert_true(value_code_holds(c, 0x64));
+	assert_false(value_code_holds(c, 0x65));
+	assert_int_equal(isa_roles("\x48\x8b\x47\x08", 4, 0, &store), 0);
+	assert_int_equal(isa_roles("\x48\x8b\x47\x18", 4, 0, &other), 0);
+	assert_true(value_code_stores(c, store.place));
+	assert_false(value_code_stores(c, other.place));
+	value_code_destroy(c);
+}
+
+static void texts(void **state)
+{
+	struct scene *sc = *state;
+	struct value_code *c = code_of(sc, 0);
+	char text[128];
+
+	value_code_text(c, value_code_at(c, 0x2011), ISA_ATT, text, sizeof text);
+	assert_string_equal(text, "jne    2005 <work+0x5>");
+	value_code_text(c, value_code_at(c, 0x2000), ISA_INTEL, text, sizeof text);
+	assert_non_null(strstr(text, "rax,"));
+	assert_true(value_code_name(sc->image, &sc->file, 0x3000, text, sizeof text));
+	assert_string_equal(text, "code!0x3000");
+	assert_false(value_code_name(sc->image, NULL, 0x4000, text, sizeof text));
+	value_code_destroy(c);
+}
+
+/* The file is not there, so there is nothing but the procedure. */
+static void no_code(void **state)
+{
+	struct value_code *c = code_of(*state, 1);
+
+	assert_null(value_code_at(c, 0x3000));
+	assert_int_equal(value_code_arguments(c), 0);
+	assert_false(value_code_stores(c, 1));
+	assert_false(value_code_holds(c, 1));
+	value_code_destroy(c);
+	value_code_destroy(NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(runs),
+		TEST(loops),
+		TEST(what_it_does),
+		TEST(texts),
+		TEST(no_code),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
