@@ -109,6 +109,8 @@ $(BUILD)/gen/tests/%.bpf.o: tests/%.bpf.c | build/.packages
 
 $(BUILD)/tests/collect/test_shadow_vectors: $(BUILD)/gen/tests/collect/shadow_vectors.skel.h
 
+$(filter $(BUILD)/tests/upcall/%,$(UNIT)): | $(PLUGINS)
+
 # Reports are tested on databases of known contents, verbs without main.
 $(BUILD)/libtests.a: $(BUILD)/tests/fixtures/fixture.o $(filter-out %/main.o,$(CMD_OBJ))
 	@rm -f $@

@@ -125,7 +125,7 @@ static void burst(void *state, const unsigned char config[CULPRIT_CONFIG_SIZE],
 		uint64_t value = 0;
 
 		if (s->has & CULPRIT_DRAINS)
-			h.left = h.count;
+			h.left = h.count; /* its own load waits too */
 		floor = floor > h.left ? floor : h.left;
 		if (s->has & CULPRIT_LOADS && s->load_size && s->load_size <= WIDEST)
 			value = look(&h, s, floor, &after);
@@ -133,6 +133,8 @@ static void burst(void *state, const unsigned char config[CULPRIT_CONFIG_SIZE],
 			emit(arg, s->pc, value, s->context);
 		if (s->has & CULPRIT_STORES && s->store_size && s->store_size <= WIDEST)
 			add_store(&h, s, after);
+		if (s->has & CULPRIT_DRAINS)
+			h.left = h.count;
 		for (unsigned r = 0; r < 16; r++) {
 			if (s->writes >> r & 1)
 				h.after[r] = after;

@@ -117,10 +117,24 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	errno = error;
 }
 
+/*
+ * The kernel delivers faults after other synchronous signals that wait, and does not look whether
+ * these are blocked: a sample that came while another was taken may be let in between the faulting
+ * instruction and its handler. Then the place of the fault is what that sample's frame goes back
+ * to.
+ */
+static ucontext_t *place_of_fault(ucontext_t *uc)
+{
+	const greg_t *r = uc->uc_mcontext.gregs;
+
+	return r[REG_RIP] == (greg_t)on_trap ? (ucontext_t *)r[REG_RDX] : uc;
+}
+
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
 	struct sigaction *slot = &programs[number_of(signal)], a = *slot;
 
+	context = place_of_fault(context);
 	if (upcall_load_fault(context))
 		return;
 	if (has_handler(&a)) {
