@@ -103,6 +103,8 @@ static int parse(struct daemon *d, int argc, char **argv)
 		if (status > 0)
 			return status;
 	}
+	if (t->upcall)
+		return cmd_usage("daemon", "--values=upcall is for commands: use record");
 	if (t->pids.n || t->tids.n)
 		return cmd_usage(
 			"daemon", "the daemon samples the machine: for -p and -t use record");

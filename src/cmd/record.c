@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/target.h"
+#include "values/upcall.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,7 @@
 
 struct recording {
 	struct target target;
+	struct upcall *upcall;
 	double delay_s;
 	bool quiet, help;
 	char **command;
@@ -80,6 +82,8 @@ static int parse(struct recording *r, int argc, char **argv)
 	r->command = optind < argc ? argv + optind : NULL;
 	if (!r->command && !t->all && !t->pids.n && !t->tids.n && !t->cgroup)
 		return cmd_usage("record", "nothing to sample: give a command, -p, -t, -G or -a");
+	if (t->upcall && !r->command)
+		return cmd_usage("record", "--values=upcall needs a command to load itself into");
 	if (t->all && (t->pids.n || t->tids.n))
 		return cmd_usage("record", "-a samples everything: leave out -p and -t");
 	return 0;
@@ -104,6 +108,8 @@ static int prepare_command(struct recording *r, struct err *e)
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(127); /* the recorder gave up */
+		if (r->upcall)
+			environ = upcall_environment(r->upcall, environ);
 		execvp(r->command[0], r->command);
 		if (write(failed[1], &errno, sizeof errno) < 0)
 			_exit(126);
@@ -329,6 +335,20 @@ static int record(struct recording *r, struct err *e)
 	return 0;
 }
 
+static int prepare_upcalls(struct recording *r, struct err *e)
+{
+	struct target *t = &r->target;
+	int code;
+
+	if (!t->upcall)
+		return 0;
+	code = upcall_prepare(
+		&(struct upcall_options){.plugins = t->plugins, .nplugins = t->nplugins},
+		&r->upcall, e);
+	t->options.upcall = r->upcall;
+	return code;
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct recording r = {.go = -1, .failed = -1, .signals = -1};
@@ -347,7 +367,7 @@ int cmd_record(int argc, char **argv)
 		t->options.per_process |= !t->all && !t->cgroup;
 		t->options.drain_s = 5;
 		t->options.flush_s = 60;
-		if (record(&r, &e) < 0)
+		if (prepare_upcalls(&r, &e) < 0 || record(&r, &e) < 0)
 			status = cmd_fail(&e);
 	}
 	if (r.go >= 0)
@@ -361,6 +381,7 @@ int cmd_record(int argc, char **argv)
 			kill(r.child, SIGTERM);
 		waitpid(r.child, NULL, 0);
 	}
+	upcall_destroy(r.upcall);
 	target_deinit(&r.target);
 	return status;
 }

@@ -82,6 +82,18 @@ static int add_events(struct target *t, const char *list)
 	return 0;
 }
 
+static int add_plugin(struct target *t, const char *spec)
+{
+	struct err e = {0};
+
+	if (t->nplugins == PLUGINS_MAX)
+		return cmd_usage(t->verb, "--plugin: %d at most", PLUGINS_MAX);
+	if (plugin_load(&t->plugins[t->nplugins], spec, t->plugins, t->nplugins, &e) < 0)
+		return cmd_fail(&e);
+	t->nplugins++;
+	return 0;
+}
+
 int target_option(struct target *t, int option, const char *argument)
 {
 	switch (option) {
@@ -136,10 +148,14 @@ int target_option(struct target *t, int option, const char *argument)
 		t->no_edges = true;
 		return 0;
 	case TARGET_VALUES:
-		if (argument && strcmp(argument, "shadow"))
-			return cmd_usage(t->verb, "--values: '%s' is unknown (shadow)", argument);
-		t->values = true;
+		if (argument && strcmp(argument, "shadow") && strcmp(argument, "upcall"))
+			return cmd_usage(
+				t->verb, "--values: '%s' is unknown (shadow, upcall)", argument);
+		t->upcall = argument && !strcmp(argument, "upcall");
+		t->values = !t->upcall;
 		return 0;
+	case TARGET_PLUGIN:
+		return add_plugin(t, argument);
 	}
 	return -1;
 }
@@ -207,6 +223,10 @@ int target_finish(struct target *t)
 	o->per_process = t->per_process;
 	choose_rate(t, o);
 	choose_shadow(t, &o->sampling);
+	if (t->nplugins && !t->values && !t->upcall)
+		return cmd_usage(t->verb, "--plugin looks at values: give --values too");
+	o->plugins = t->plugins;
+	o->nplugins = t->upcall ? 0 : t->nplugins;
 	return 0;
 }
 
@@ -231,6 +251,8 @@ void target_say_limits(const struct target *t, struct collector *c)
 
 void target_deinit(struct target *t)
 {
+	for (size_t i = 0; i < t->nplugins; i++)
+		plugin_close(&t->plugins[i]);
 	vec_deinit(&t->pids);
 	vec_deinit(&t->tids);
 	vec_deinit(&t->cpus);

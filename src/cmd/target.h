@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "collect/collector.h"
+#include "values/plugin_host.h"
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -22,6 +23,9 @@ struct target {
 	VEC(int) cpus;
 	VEC(struct event) events;
 	bool all, no_inherit, fresh, per_process, no_edges, values;
+	bool upcall; /* values from inside the command, not from the interrupt */
+	struct plugin plugins[PLUGINS_MAX];
+	size_t nplugins;
 	const char *cgroup, *database;
 	double rate, budget; /* budget is a share */
 	int prices;          /* times that the price of a sample is taken before it is believed */
@@ -40,7 +44,8 @@ enum {
 	TARGET_PER_PROCESS,
 	TARGET_CALIBRATE,
 	TARGET_NO_EDGES,
-	TARGET_VALUES
+	TARGET_VALUES,
+	TARGET_PLUGIN
 };
 
 #define TARGET_LONG                                                                               \
@@ -56,6 +61,7 @@ enum {
 		{"per-process", no_argument, NULL, TARGET_PER_PROCESS},                           \
 		{"no-edges", no_argument, NULL, TARGET_NO_EDGES},                                 \
 		{"values", optional_argument, NULL, TARGET_VALUES},                               \
+		{"plugin", required_argument, NULL, TARGET_PLUGIN},                               \
 	{                                                                                         \
 		"calibrate", no_argument, NULL, TARGET_CALIBRATE                                  \
 	}

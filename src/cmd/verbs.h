@@ -44,6 +44,8 @@
 		"  -o, --output FILE   the database (default culprit.db)\n"                        \
 		"      --no-inherit    do not follow children\n"                                   \
 		"      --values        keep the values that instructions see (culprit values)\n"   \
+		"      --values=upcall the same from inside the command, with load latencies\n"    \
+		"      --plugin NAME   latency, conflicts, floats, or a file (with --values)\n"    \
 		"      --no-edges      do not keep which way branches go\n"                        \
 		"      --per-process   with -a and -G too, keep profiles by process\n"             \
 		"      --bpf, --no-bpf count in the kernel or fail; read perf's rings\n"           \

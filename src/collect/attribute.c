@@ -6,6 +6,7 @@
 #include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
 #include "collect/burst.h"
+#include "collect/burst_plugins.h"
 #include "collect/cgroup.h"
 #include "collect/flush.h"
 #include "collect/image_cache.h"
@@ -14,6 +15,7 @@
 #include "collect/sampler.h"
 #include "store/edges.h"
 #include "values/capture.h"
+#include "values/upcall.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,6 +39,7 @@ struct attribution {
 	struct bursts bursts;
 	uint64_t nbursts, wrong;
 	struct interp machine; /* that bursts are run again on */
+	struct burst_plugins *plugins;
 	struct event_counts *counts;
 	size_t nevents;
 	int64_t clock_offset;
@@ -58,6 +61,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	a->images = image_cache_create("", o->kernel);
 	sums_init(&a->sums, o->per_process);
 	bursts_init(&a->bursts);
+	a->plugins = burst_plugins_create(o->plugins, o->nplugins);
 	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
 	*out = a;
 	return 0;
@@ -69,6 +73,7 @@ void attribution_destroy(struct attribution *a)
 		return;
 	sums_deinit(&a->sums);
 	bursts_deinit(&a->bursts);
+	burst_plugins_destroy(a->plugins);
 	image_cache_destroy(a->images);
 	process_table_destroy(a->processes);
 	cgroups_destroy(a->cgroups);
@@ -192,10 +197,10 @@ static uint64_t site_context(struct journey *j, uint32_t callee, uint64_t site)
 	return VALUE_CONTEXT_FAR | hash_bytes(at, sizeof at) >> 2;
 }
 
-static void take_value(void *arg, uint64_t pc, enum value_kind kind, uint64_t site, uint64_t value)
+static void take_value(void *arg, uint64_t pc, unsigned kind, uint64_t site, uint64_t value)
 {
 	struct journey *j = arg;
-	struct value_key key = {.kind = kind};
+	struct value_key key = {.kind = (uint16_t)kind};
 	uint32_t image = place(j, pc, &key.offset);
 	struct value_profile *values;
 
@@ -216,24 +221,50 @@ static void take_step(void *arg, const struct interp *m)
 	if (m->effect.has & (INTERP_BRANCH | INTERP_INDIRECT))
 		take_edge(arg, m->effect.ip, m->effect.next);
 	capture_step(&j->capture, m, take_value, arg);
+	if (j->a->plugins)
+		burst_plugins_step(j->a->plugins, m);
+}
+
+static void take_made(void *arg, unsigned kind, uint64_t pc, uint64_t value, uint64_t context)
+{
+	take_value(arg, pc, kind, context, value);
+}
+
+static struct journey journey_of(struct attribution *a, pid_t pid, uint64_t time)
+{
+	struct journey j = {.a = a, .time = time, .p = process_at(a->processes, pid, time)};
+	uint32_t who = sums_who(&a->sums, j.p);
+
+	j.who = a->sums.by_process ? who : a->sums.who.p[who].name;
+	return j;
 }
 
 void attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words)
 {
-	struct journey j = {.a = a, .time = b->time};
-	uint32_t who;
+	struct journey j = journey_of(a, (pid_t)b->pid, b->time);
 
-	j.p = process_at(a->processes, (pid_t)b->pid, b->time);
-	who = sums_who(&a->sums, j.p);
-	j.who = a->sums.by_process ? who : a->sums.who.p[who].name;
 	a->nbursts++;
 	if (!b->inputs) {
 		burst_edges(b, words, take_edge, &j);
 		return;
 	}
 	capture_begin(&j.capture, words[INTERP_RCX]);
+	if (a->plugins)
+		burst_plugins_begin(a->plugins);
 	if (!burst_replay(b, words, &a->machine, take_step, &j))
 		a->wrong++;
+	else if (a->plugins)
+		burst_plugins_end(a->plugins, b, take_made, &j);
+}
+
+void attribution_tuple(struct attribution *a, const struct upcall_tuple *t)
+{
+	struct journey j = journey_of(a, (pid_t)t->pid, t->time);
+
+	if (t->kind == UPCALL_EDGE)
+		take_edge(&j, t->pc, t->value);
+	else
+		take_value(&j, t->pc, t->kind, t->context, t->value);
 }
 
 void attribution_bursts(const struct attribution *a, uint64_t *bursts, uint64_t *wrong)

@@ -13,16 +13,20 @@
 
 struct attribution;
 struct err;
+struct plugin;
 struct record;
 struct sample;
 struct shadow_burst;
 struct store;
 struct store_account;
+struct upcall_tuple;
 
 struct attribution_options {
 	size_t nevents;
-	bool per_process; /* profiles by pid too, not only by name */
-	bool kernel;      /* read kernel symbols */
+	bool per_process;             /* profiles by pid too, not only by name */
+	bool kernel;                  /* read kernel symbols */
+	const struct plugin *plugins; /* that look at bursts with values */
+	size_t nplugins;
 };
 
 int attribution_create(
@@ -35,6 +39,9 @@ void attribution_scan(struct attribution *a, const pid_t *pids, size_t n);
 void attribution_record(struct attribution *a, const struct record *r);
 void attribution_sample(struct attribution *a, const struct sample *s);
 void attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);
+
+/* A value or an edge that was found inside the program. */
+void attribution_tuple(struct attribution *a, const struct upcall_tuple *t);
 
 /* After each drain: `time` is CLOCK_MONOTONIC ns before which everything has been delivered. */
 void attribution_drained(struct attribution *a, uint64_t time);

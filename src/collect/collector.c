@@ -8,6 +8,7 @@
 #include "collect/idle.h"
 #include "collect/record.h"
 #include "store/store.h"
+#include "values/upcall.h"
 #include "values/values_pack.h"
 
 #include <errno.h>
@@ -111,6 +112,18 @@ static void collect_accounts(struct collector *c)
 	}
 }
 
+static void sink_tuple(void *arg, const struct upcall_tuple *t)
+{
+	attribution_tuple(((struct collector *)arg)->attribution, t);
+}
+
+/* After the side-band records, which tell where these belong. */
+static void read_upcalls(struct collector *c)
+{
+	if (c->o.upcall)
+		upcall_read(c->o.upcall, sink_tuple, c);
+}
+
 static struct sampler_sink sink_of(struct collector *c)
 {
 	return (struct sampler_sink){
@@ -123,6 +136,7 @@ static void drain(struct collector *c)
 	uint64_t before = now_ns();
 
 	sampler_drain(c->sampler, &sink);
+	read_upcalls(c);
 	attribution_drained(c->attribution, before);
 	collect_accounts(c);
 	c->next_drain = before + c->o.drain_s * 1e9;
@@ -320,7 +334,10 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 {
 	struct collector *c = xcalloc(1, sizeof *c);
 	size_t n = o->sampling.nevents;
-	struct attribution_options ao = {.nevents = n, .per_process = o->per_process};
+	struct attribution_options ao = {.nevents = n,
+		.per_process = o->per_process,
+		.plugins = o->plugins,
+		.nplugins = o->nplugins};
 	int r;
 
 	c->o = *o;
@@ -440,6 +457,7 @@ void collector_turn(struct collector *c)
 			flush(c, false, NULL);
 	} else {
 		sampler_service(c->sampler, &sink);
+		read_upcalls(c);
 	}
 	if (now_ns() >= c->next_care)
 		care(c);

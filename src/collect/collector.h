@@ -16,6 +16,8 @@
 
 struct collector;
 struct err;
+struct plugin;
+struct upcall;
 
 struct collector_options {
 	struct sampler_options sampling; /* what it points to outlives the collector */
@@ -27,6 +29,10 @@ struct collector_options {
 	double drain_s, flush_s; /* intervals */
 	double keep_days;        /* expire what is older, 0: keep all */
 	uint64_t keep_bytes;     /* bound of the database, 0: none */
+	const struct plugin
+		*plugins; /* that look at bursts with values; they outlive the collector */
+	size_t nplugins;
+	struct upcall *upcall; /* values from inside the programs, may be NULL; outlives it too */
 };
 
 /* Opens events and database, so that nothing is started that could not be kept. */

@@ -25,8 +25,7 @@ struct capture {
 void capture_begin(struct capture *c, uint64_t rcx);
 
 /* `pc` is the instruction, or the entry that was called; `site` the call, 0 where there is none. */
-typedef void capture_fn(
-	void *arg, uint64_t pc, enum value_kind kind, uint64_t site, uint64_t value);
+typedef void capture_fn(void *arg, uint64_t pc, unsigned kind, uint64_t site, uint64_t value);
 
 /* After each instruction; m->effect tells what it did. */
 void capture_step(struct capture *c, const struct interp *m, capture_fn *fn, void *arg);
