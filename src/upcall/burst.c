@@ -230,7 +230,13 @@ void upcall_burst(struct upcall_thread *t)
 	struct upcall_sums *sums = &upcall_process.shared->sums;
 	struct timespec now;
 	enum interp_stop stop;
+	uint64_t word;
 
+	/* Sandboxes may have taken the time-stamp counter away, and with it every clock. */
+	if (upcall_load_timed((uint64_t)&t->time, &word, &t->clock) < 0) {
+		atomic_store(&upcall_process.barred, true);
+		return;
+	}
 	begin(t);
 	steps_begin(&t->steps);
 	stop = interpret(t);

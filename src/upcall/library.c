@@ -140,7 +140,7 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
 		int error = errno;
 
 		if (is_device(fd))
-			atomic_store(&upcall_process.device, true);
+			atomic_store(&upcall_process.barred, true);
 		errno = error;
 	}
 	return p;

@@ -9,6 +9,7 @@
 
 int upcall_load_at(void);
 int upcall_load_timed_at(void);
+int upcall_clock_at(void);
 int upcall_load_failed(void);
 
 __asm__(".text\n"
@@ -26,6 +27,8 @@ __asm__(".text\n"
 	"upcall_load_timed:\n"
 	"	mov %rdx, %r8\n"
 	"	lfence\n"
+	".hidden upcall_clock_at\n.globl upcall_clock_at\n"
+	"upcall_clock_at:\n"
 	"	rdtsc\n"
 	"	lfence\n"
 	"	shl $32, %rdx\n"
@@ -54,7 +57,8 @@ bool upcall_load_fault(ucontext_t *uc)
 {
 	greg_t *rip = &uc->uc_mcontext.gregs[REG_RIP];
 
-	if (*rip != (greg_t)upcall_load_at && *rip != (greg_t)upcall_load_timed_at)
+	if (*rip != (greg_t)upcall_load_at && *rip != (greg_t)upcall_load_timed_at &&
+		*rip != (greg_t)upcall_clock_at)
 		return false;
 	*rip = (greg_t)upcall_load_failed;
 	return true;

@@ -174,8 +174,8 @@ void upcall_sample(ucontext_t *uc)
 {
 	struct upcall_sums *sums = &upcall_process.shared->sums;
 
-	if (atomic_load_explicit(&upcall_process.device, memory_order_relaxed)) {
-		upcall_add(&sums->devices, 1);
+	if (atomic_load_explicit(&upcall_process.barred, memory_order_relaxed)) {
+		upcall_add(&sums->barred, 1);
 		return;
 	}
 	if (!own)

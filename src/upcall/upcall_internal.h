@@ -55,10 +55,10 @@ struct upcall_process {
 	size_t nplugins;
 	size_t thread_size; /* of struct upcall_thread, states and stack */
 	pid_t pid;
-	uint32_t space; /* pid namespace, 20 bits */
-	bool active;    /* our handlers are in place */
-	_Atomic bool device;
-	bool reads_base; /* rdfsbase works */
+	uint32_t space;      /* pid namespace, 20 bits */
+	bool active;         /* our handlers are in place */
+	_Atomic bool barred; /* maps a device, or may not read the clock: not sampled any more */
+	bool reads_base;     /* rdfsbase works */
 };
 extern struct upcall_process upcall_process;
 
@@ -69,7 +69,8 @@ static inline void upcall_add(_Atomic uint64_t *sum, uint64_t n)
 
 /* ---- load.c ---- */
 
-/* Read eight bytes; negative when nothing is there. The second also tells how long it took. */
+/* Read eight bytes; negative when nothing is there. The second also tells how long it took, and
+ * fails where programs are not allowed to read the clock. */
 int upcall_load(uint64_t address, uint64_t *word);
 int upcall_load_timed(uint64_t address, uint64_t *word, uint32_t *cycles);
 /* Whether a fault was ours; then the context goes on behind it. */

@@ -249,7 +249,7 @@ void upcall_count(const struct upcall *u, struct upcall_counts *out)
 		.dropped = s->dropped,
 		.blocked = s->blocked,
 		.busy = s->busy,
-		.devices = s->devices,
+		.barred = s->barred,
 		.damaged = u->damaged,
 		.refused_errno = s->refused_errno,
 	};

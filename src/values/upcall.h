@@ -53,7 +53,7 @@ typedef void upcall_fn(void *arg, const struct upcall_tuple *t);
 size_t upcall_read(struct upcall *u, upcall_fn *fn, void *arg);
 
 struct upcall_counts {
-	uint64_t processes, refused, bursts, steps, dropped, blocked, busy, devices;
+	uint64_t processes, refused, bursts, steps, dropped, blocked, busy, barred;
 	uint64_t damaged; /* bursts that made no sense, from processes gone wild */
 	uint64_t stops[16];
 	int refused_errno;

@@ -61,7 +61,7 @@ struct upcall_sums {
 	_Atomic uint64_t dropped;   /* values that found no room in their ring */
 	_Atomic uint64_t blocked;   /* samples that came while signals were blocked */
 	_Atomic uint64_t busy;      /* samples without a ring, or inside another sample */
-	_Atomic uint64_t devices;   /* samples of processes that map devices */
+	_Atomic uint64_t barred;    /* samples of processes that map barred */
 	_Atomic uint64_t stops[16]; /* enum interp_stop */
 	_Atomic int refused_errno;
 };

@@ -95,6 +95,14 @@ undisturbed() { # MODE
 	undisturbed closes
 }
 
+@test "a sandbox that allows next to no system call" {
+	undisturbed sandbox
+	[ "$(count barred)" -gt 0 ]
+	undisturbed filter
+	[ "$(count barred)" = 0 ]
+	[ "$(count bursts)" -gt 1000 ]
+}
+
 dies() { # MODE STATUS
 	run upcall -t 50000 -- "$programs/upcall_signals" "$1"
 	echo "status $status"

@@ -69,7 +69,7 @@ static void print_counts(const struct upcall *u)
 	COUNT(dropped);
 	COUNT(blocked);
 	COUNT(busy);
-	COUNT(devices);
+	COUNT(barred);
 	COUNT(damaged);
 #undef COUNT
 	for (unsigned i = 0; i < 16; i++) {

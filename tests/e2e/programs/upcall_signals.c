@@ -7,16 +7,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -401,6 +406,39 @@ static void unblock(void)
 	burn_here(0.05);
 }
 
+/* A sandbox that allows read, write, exit and the end of signal handlers. */
+static void sandbox(void)
+{
+	burn_here(0.02);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0);
+	for (volatile long i = 0; i < 100000000; i++)
+		;
+	CHECK(write(1, "ok\n", 3) == 3);
+	syscall(SYS_exit, 0);
+}
+
+/* The same as a filter, which leaves the clock alone: samples go on, without system calls. */
+static void filter(void)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+
+	burn_here(0.02);
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+	for (volatile long i = 0; i < 100000000; i++)
+		;
+	CHECK(write(1, "ok\n", 3) == 3);
+	syscall(SYS_exit, 0);
+}
+
 static void closes(void)
 {
 	for (int i = 3; i < 1024; i++)
@@ -443,7 +481,8 @@ int main(int argc, char **argv)
 		{"coroutines", coroutines}, {"masks", masks}, {"jumps", jumps},
 		{"threads", threads}, {"unmaps", unmaps}, {"forks", forks}, {"spawns", spawns},
 		{"exec_blocked", exec_blocked}, {"unblock", unblock}, {"closes", closes},
-		{"die_segv", die_segv}, {"die_trap", die_trap}, {"die_kill", die_kill}};
+		{"sandbox", sandbox}, {"filter", filter}, {"die_segv", die_segv},
+		{"die_trap", die_trap}, {"die_kill", die_kill}};
 
 	for (size_t i = 0; argc == 2 && i < sizeof modes / sizeof *modes; i++) {
 		if (!strcmp(argv[1], modes[i].name)) {
