@@ -48,8 +48,8 @@ HELPERS_SRC := $(filter-out bench/synthetic_week.c bench/hotlists.c,$(wildcard \
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
 
 # What is loaded into profiled programs, and plug-ins: never with sanitizers.
-UPCALL_SRC := $(wildcard src/upcall/*.c) src/isa/interp.c src/values/step.c src/values/plugin.c \
-	src/base/err.c
+UPCALL_SRC := $(wildcard src/upcall/*.c) src/isa/interp.c src/values/step.c src/values/capture.c \
+	src/values/plugin.c src/base/err.c
 UPCALL_OBJ := $(UPCALL_SRC:%.c=build/pic/%.o)
 PLUGINS    := $(patsubst plugins/%.c,build/plugins/%.so,$(wildcard plugins/*.c))
 

@@ -60,6 +60,8 @@ static int read_word(void *arg, uint64_t address, uint64_t *word)
 	if (address - (t->m.ip & ~31ull) < 64 || !first_touch(t, address))
 		return upcall_load(address, word);
 	warm_page(t, address);
+	/* Once for nothing, so that the code of the load itself is not waited for. */
+	upcall_load_timed((uint64_t)&t->time, word, &cycles);
 	rc = upcall_load_timed(address, word, &cycles);
 	if (rc == 0) {
 		cycles = cycles > t->clock ? cycles - t->clock : 1;
@@ -178,6 +180,23 @@ static void take(void *arg, uint64_t pc, uint64_t value, uint64_t context)
 	upcall_emit(t, t->kind, pc, value, context);
 }
 
+static void take_value(void *arg, uint64_t pc, unsigned kind, uint64_t site, uint64_t value)
+{
+	upcall_emit(arg, kind, pc, value, site);
+}
+
+/* What is kept without plug-ins, as of bursts that were interpreted in the interrupt. */
+static void keep(struct upcall_thread *t)
+{
+	const struct upcall_orders *o = &upcall_process.shared->orders;
+	const struct interp_effect *e = &t->m.effect;
+
+	if (o->edges && e->has & (INTERP_BRANCH | INTERP_INDIRECT))
+		upcall_emit(t, UPCALL_EDGE, e->ip, e->next, 0);
+	if (o->values)
+		capture_step(&t->capture, &t->m, take_value, t);
+}
+
 static void run_plugins(struct upcall_thread *t)
 {
 	struct culprit_burst b = {.pid = (uint32_t)t->pid,
@@ -206,6 +225,7 @@ static enum interp_stop interpret(struct upcall_thread *t)
 	if (stop != INTERP_GOES_ON)
 		return stop;
 	steps_look(&t->steps, &t->m);
+	capture_begin(&t->capture, t->m.r[INTERP_RCX]);
 	while (steps--) {
 		struct culprit_step *s;
 
@@ -221,6 +241,7 @@ static enum interp_stop interpret(struct upcall_thread *t)
 			s->latency = t->latency;
 			s->has |= CULPRIT_TIMED;
 		}
+		keep(t);
 	}
 	return INTERP_DONE;
 }
@@ -239,6 +260,7 @@ void upcall_burst(struct upcall_thread *t)
 	}
 	begin(t);
 	steps_begin(&t->steps);
+	upcall_emit_begin(t);
 	stop = interpret(t);
 	upcall_add(&sums->bursts, 1);
 	upcall_add(&sums->steps, t->steps.n);
@@ -249,8 +271,6 @@ void upcall_burst(struct upcall_thread *t)
 	t->time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	t->cpu = (uint32_t)sched_getcpu();
 	steps_contexts(&t->steps);
-	upcall_emit_begin(t);
-	upcall_emit_values(t);
 	run_plugins(t);
 	upcall_emit_end(t);
 }

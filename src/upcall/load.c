@@ -23,6 +23,7 @@ __asm__(".text\n"
 	"	ret\n"
 	".size upcall_load, .-upcall_load\n"
 
+	".balign 64\n" /* all of it in one line of code */
 	".hidden upcall_load_timed\n.globl upcall_load_timed\n.type upcall_load_timed,@function\n"
 	"upcall_load_timed:\n"
 	"	mov %rdx, %r8\n"

@@ -10,6 +10,7 @@
 #define CULPRIT_UPCALL_UPCALL_INTERNAL_H
 
 #include "isa/interp.h"
+#include "values/capture.h"
 #include "values/step.h"
 #include "values/upcall_shared.h"
 
@@ -44,6 +45,7 @@ struct upcall_thread {
 	const void *sample; /* ucontext */
 	struct upcall_line lines[UPCALL_LINES];
 	struct interp m;
+	struct capture capture;
 	struct steps steps;
 	void *state[PLUGINS_MAX];
 	char *stack_top;
@@ -86,7 +88,6 @@ void upcall_burst(struct upcall_thread *t);
 void upcall_emit_begin(struct upcall_thread *t);
 void upcall_emit(
 	struct upcall_thread *t, uint32_t kind, uint64_t pc, uint64_t value, uint64_t context);
-void upcall_emit_values(struct upcall_thread *t); /* of t->steps, as asked for */
 void upcall_emit_end(struct upcall_thread *t);
 
 /* ---- threads.c ---- */
