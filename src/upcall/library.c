@@ -94,6 +94,7 @@ static void after_fork(void)
 	if (upcall_process.active) {
 		upcall_process.pid = (pid_t)syscall(SYS_getpid);
 		upcall_forget_thread();
+		upcall_signals_forked();
 		close_event();
 		rc = open_event();
 		if (rc == 0)

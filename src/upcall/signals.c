@@ -289,6 +289,17 @@ EXPORT sighandler_t signal(int signal, sighandler_t handler)
 	return set_handler(signal, handler, SA_RESTART);
 }
 
+EXPORT sighandler_t bsd_signal(int number, sighandler_t handler);
+EXPORT sighandler_t bsd_signal(int number, sighandler_t handler)
+{
+	return signal(number, handler);
+}
+
+EXPORT sighandler_t ssignal(int number, sighandler_t handler)
+{
+	return signal(number, handler);
+}
+
 /* What signal() is in programs that ask for System V's. */
 EXPORT sighandler_t __sysv_signal(int signal, sighandler_t handler);
 EXPORT sighandler_t __sysv_signal(int signal, sighandler_t handler)
@@ -297,6 +308,11 @@ EXPORT sighandler_t __sysv_signal(int signal, sighandler_t handler)
 	if (!upcall_process.active || number_of(signal) < 0)
 		return real_sysv_signal(signal, handler);
 	return set_handler(signal, handler, (int)SA_RESETHAND | SA_NODEFER);
+}
+
+EXPORT sighandler_t sysv_signal(int signal, sighandler_t handler)
+{
+	return __sysv_signal(signal, handler);
 }
 
 /* ---- masks ---- */
@@ -366,4 +382,10 @@ void upcall_signals_begin(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTRAP);
 	real_sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Whoever was changing an action in another thread is not here. */
+void upcall_signals_forked(void)
+{
+	atomic_store(&changing, 0);
 }

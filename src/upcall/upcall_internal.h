@@ -99,6 +99,7 @@ void upcall_forget_thread(void); /* after a fork */
 /* ---- signals.c ---- */
 
 void upcall_signals_begin(void); /* puts our handlers in place */
-void upcall_signals_find(void);  /* looks up the functions that are wrapped */
+void upcall_signals_forked(void);
+void upcall_signals_find(void); /* looks up the functions that are wrapped */
 
 #endif
