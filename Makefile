@@ -22,7 +22,8 @@ BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpf
 FUZZ_SECONDS ?= 30
 
 BUILD := build$(if $(SAN),/san)
-ROOMS := base isa image flow store values upcall calls collect analyze edit paths context burst export web
+ROOMS := base isa image flow store values upcall calls collect analyze edit paths context burst \
+	export web
 
 CFLAGS   ?= -O2 -g
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -32,7 +33,8 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -I
 	      $(WARNINGS) $(CFLAGS) $(SANFLAGS)
 LIBS := -ldw -lelf -lbpf -lsqlite3 -lzstd -lZydis -lcap -lstdc++ -lm
 
-LIB_SRC  := $(foreach r,$(filter-out upcall,$(ROOMS)),$(filter-out %.bpf.c,$(wildcard src/$(r)/*.c)))
+LIB_SRC  := $(foreach r,$(filter-out upcall,$(ROOMS)),$(filter-out %.bpf.c, \
+	$(wildcard src/$(r)/*.c)))
 CMD_SRC  := $(wildcard src/cmd/*.c)
 BPF_SRC  := $(wildcard src/*/*.bpf.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)

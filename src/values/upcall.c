@@ -255,4 +255,6 @@ void upcall_count(const struct upcall *u, struct upcall_counts *out)
 	};
 	for (size_t i = 0; i < 16; i++)
 		out->stops[i] = s->stops[i];
+	for (size_t i = 0; i < UPCALL_RINGS; i++)
+		out->rings += u->shared->owner[i] != 0;
 }

@@ -54,6 +54,7 @@ size_t upcall_read(struct upcall *u, upcall_fn *fn, void *arg);
 
 struct upcall_counts {
 	uint64_t processes, refused, bursts, steps, dropped, blocked, busy, barred;
+	uint64_t rings;   /* that were ever in use: threads at once, about */
 	uint64_t damaged; /* bursts that made no sense, from processes gone wild */
 	uint64_t stops[16];
 	int refused_errno;

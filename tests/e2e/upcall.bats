@@ -72,6 +72,7 @@ undisturbed() { # MODE
 
 @test "threads that come and go" {
 	undisturbed threads
+	between "$(count rings)" 2 64 # 320 threads, of which few at once
 }
 
 @test "memory that other threads unmap" {
@@ -132,7 +133,8 @@ dies() { # MODE STATUS
 @test "perl with handlers" {
 	command -v perl || skip "no perl"
 	upcall -t 50000 -- perl -e '$SIG{TRAP} = sub { $n++ }; $SIG{ALRM} = sub { $a++; alarm 0 };
-		alarm 1; $x += sqrt $_ for 1 .. 300000; kill TRAP => $$; select undef, undef, undef, 1.2;
+		alarm 1; $x += sqrt $_ for 1 .. 300000; kill TRAP => $$;
+		select undef, undef, undef, 1.2;
 		print "$n $a\n"' >said
 	[ "$(cat said)" = "1 1" ]
 }

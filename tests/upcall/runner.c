@@ -70,6 +70,7 @@ static void print_counts(const struct upcall *u)
 	COUNT(blocked);
 	COUNT(busy);
 	COUNT(barred);
+	COUNT(rings);
 	COUNT(damaged);
 #undef COUNT
 	for (unsigned i = 0; i < 16; i++) {
