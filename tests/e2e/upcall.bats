@@ -188,3 +188,13 @@ dies() { # MODE STATUS
 	[ "$status" = 2 ]
 	[[ $output == *"cannot be loaded as a plug-in"* ]]
 }
+
+@test "record and values, from the library to the advice" {
+	"$CULPRIT" record --values=upcall --plugin floats --plugin latency -o "$db" -- \
+		"$programs/plugin_loads" denormal 0.6
+	run "$CULPRIT" values -i "$db" add
+	echo "$output"
+	[[ $output == *"denormal 50.0%"* ]]
+	[[ $output == *"flush them to zero"* ]]
+	[[ $output == *"latency (%"*"cycles"* ]]
+}
