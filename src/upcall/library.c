@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,22 +21,19 @@
 #include <unistd.h>
 
 #define EXPORT          __attribute__((visibility("default")))
-#define EVENT_FD        500 /* or above: out of the way of programs that count on low numbers */
 #define HWCAP2_FSGSBASE 2
 
 struct upcall_process upcall_process;
 
-static int event_fd = -1;
-static uint64_t event_id;
 static void *(*real_mmap)(void *, size_t, int, int, int, off_t);
 
-/* ---- the event ---- */
+/* ---- events ---- */
 
 /*
  * A clock of this process's threads, those to come too, but neither of its children nor of what it
  * executes: both load the library themselves, or are none of our business.
  */
-static int open_event(void)
+static int open_event(int cpu, bool disabled)
 {
 	struct perf_event_attr a = {
 		.size = sizeof a,
@@ -50,32 +46,39 @@ static int open_event(void)
 		.inherit_thread = 1,
 		.remove_on_exec = 1,
 		.sigtrap = 1,
-		.disabled = 1,
+		.disabled = disabled,
 		.sig_data = UPCALL_DATA,
 	};
-	int fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC), high;
+	int fd = (int)syscall(SYS_perf_event_open, &a, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
-	if (fd < 0)
-		return -errno;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, EVENT_FD);
-	if (high >= 0) {
-		close(fd);
-		fd = high;
-	}
-	event_fd = fd;
-	event_id = 0;
-	ioctl(fd, PERF_EVENT_IOC_ID, &event_id);
-	return 0;
+	return fd < 0 ? -errno : fd;
 }
 
-/* A program may have closed it, and opened something else under its number. */
-static void close_event(void)
+/*
+ * Programs have no file open that they did not open, and none that they could close: a mapping
+ * keeps each event until the process ends or executes another program. Inherited events can be
+ * mapped only when each is for one CPU.
+ */
+static int open_events(void)
 {
-	uint64_t id = 0;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF), page = sysconf(_SC_PAGESIZE);
+	int opened = 0, error = ENODEV;
 
-	if (event_fd >= 0 && ioctl(event_fd, PERF_EVENT_IOC_ID, &id) == 0 && id == event_id)
-		close(event_fd);
-	event_fd = -1;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		int fd = open_event(cpu, false);
+		void *p = MAP_FAILED;
+
+		if (fd >= 0)
+			p = real_mmap(
+				NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (p != MAP_FAILED)
+			opened++;
+		else if (fd != -ENODEV) /* a CPU that is off */
+			error = fd < 0 ? -fd : errno;
+		if (fd >= 0)
+			close(fd);
+	}
+	return opened ? 0 : -error;
 }
 
 static void count_process(int rc)
@@ -89,17 +92,13 @@ static void count_process(int rc)
 
 static void after_fork(void)
 {
-	int rc, error = errno;
+	int error = errno;
 
 	if (upcall_process.active) {
 		upcall_process.pid = (pid_t)syscall(SYS_getpid);
 		upcall_forget_thread();
 		upcall_signals_forked();
-		close_event();
-		rc = open_event();
-		if (rc == 0)
-			ioctl(event_fd, PERF_EVENT_IOC_ENABLE, 0);
-		count_process(rc);
+		count_process(open_events());
 	}
 	errno = error;
 }
@@ -192,11 +191,11 @@ static int open_plugins(void)
 	return 0;
 }
 
-/* All that may fail first, then the handlers, then the signals. */
+/* What may fail is tried first, then come the handlers, then the signals. */
 static int begin(void)
 {
 	struct stat space;
-	int rc = open_plugins();
+	int fd, rc = open_plugins();
 
 	if (rc < 0)
 		return rc;
@@ -204,13 +203,13 @@ static int begin(void)
 	if (stat("/proc/self/ns/pid", &space) == 0)
 		upcall_process.space = (uint32_t)space.st_ino & 0xfffff;
 	upcall_process.reads_base = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
-	rc = open_event();
-	if (rc == 0) {
-		upcall_signals_begin();
-		upcall_process.active = true;
-		ioctl(event_fd, PERF_EVENT_IOC_ENABLE, 0);
-	}
-	return rc;
+	fd = open_event(-1, true);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	upcall_signals_begin();
+	upcall_process.active = true;
+	return open_events();
 }
 
 __attribute__((constructor)) static void load(void)

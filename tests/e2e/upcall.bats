@@ -104,6 +104,12 @@ undisturbed() { # MODE
 	[ "$(count bursts)" -gt 1000 ]
 }
 
+@test "no file is open that the program did not open" {
+	sh -c 'ls /proc/$$/fd' >before
+	upcall -- sh -c 'ls /proc/$$/fd' >after
+	diff before after
+}
+
 dies() { # MODE STATUS
 	run upcall -t 50000 -- "$programs/upcall_signals" "$1"
 	echo "status $status"
