@@ -45,7 +45,7 @@ UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
-HELPERS_SRC := $(filter-out bench/synthetic_week.c bench/hotlists.c,$(wildcard \
+HELPERS_SRC := $(filter-out bench/synthetic_week.c bench/hotlists.c bench/bursts.c,$(wildcard \
 	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
 
@@ -153,7 +153,7 @@ build/tests/e2e/programs/%: tests/e2e/programs/%.cc
 
 # A week of profiles is made through the store; hot lists are measured without the program.
 build/bench/hotlists: bench/streams.h
-build/bench/synthetic_week build/bench/hotlists: build/bench/%: bench/%.c build/libculprit.a
+build/bench/synthetic_week build/bench/hotlists build/bench/bursts: build/bench/%: bench/%.c build/libculprit.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
 
@@ -198,7 +198,7 @@ check: layers
 demo: all helpers
 	@tools/demo $(BUILD)/culprit build/bench/inputs
 
-bench: all helpers build/bench/synthetic_week build/bench/hotlists
+bench: all helpers build/bench/synthetic_week build/bench/hotlists build/bench/bursts
 	@bench/run
 
 # ---- what has to be on the machine ----

@@ -17,7 +17,8 @@ enum {
 	VALUES_STEPS = 64,
 	SKIP_STEPS = 16, /* passed over first, at most: where interrupts fall is not even */
 };
-#define EDGES_SHARE  0.003 /* of each CPU, at most */
+#define EDGES_SHARE  0.002 /* of each CPU, at most; and of the budget if that is small: */
+#define EDGES_PART   0.2
 #define VALUES_SHARE 0.05
 
 static int add_ids(struct target *t, const char *option, const char *list, bool threads)
@@ -160,6 +161,12 @@ int target_option(struct target *t, int option, const char *argument)
 	return -1;
 }
 
+/* What edge samples may cost: a part of the budget, or what nobody notices where there is none. */
+static double edges_share(double budget)
+{
+	return budget && budget * EDGES_PART < EDGES_SHARE ? budget * EDGES_PART : EDGES_SHARE;
+}
+
 /*
  * The rate is the highest whose cost stays inside the budget; several events share it. When the
  * cost cannot be measured (a CPU of our own is needed for that) the rate is a careful one. Who
@@ -168,6 +175,7 @@ int target_option(struct target *t, int option, const char *argument)
 static void choose_rate(struct target *t, struct collector_options *o)
 {
 	bool given = t->rate || t->period;
+	double edges;
 	struct calibration c = {0};
 	struct err e = {0};
 
@@ -179,20 +187,24 @@ static void choose_rate(struct target *t, struct collector_options *o)
 	if (given)
 		return;
 	o->budget = t->budget ? t->budget : DEFAULT_BUDGET;
-	o->sampling.rate = c.cost > 0 ? calibrate_rate(&c, o->budget / t->events.n) : 99;
+	edges = t->no_edges ? 0 : edges_share(o->budget);
+	o->sampling.rate = c.cost > 0 ? calibrate_rate(&c, (o->budget - edges) / t->events.n) : 99;
+	/* Interpreting is part of what a sample costs. */
+	if (c.cost > 0)
+		o->cost += edges / o->sampling.rate;
 }
 
 /*
  * Edge samples are always on, at a cost that nobody notices; values cost more, and are other
  * people's data, so they are kept only for who asks.
  */
-static void choose_shadow(const struct target *t, struct sampler_options *o)
+static void choose_shadow(const struct target *t, double budget, struct sampler_options *o)
 {
 	o->shadow_every = t->no_edges && !t->values ? 0 : 1;
 	o->shadow = (struct shadow_options){.values = t->values,
 		.steps = t->values ? VALUES_STEPS : EDGES_STEPS,
 		.skip = SKIP_STEPS,
-		.share = t->values ? VALUES_SHARE : EDGES_SHARE,
+		.share = t->values ? VALUES_SHARE : edges_share(budget),
 		.user = true,
 		.kernel = true};
 }
@@ -222,7 +234,7 @@ int target_finish(struct target *t)
 	o->database = t->database;
 	o->per_process = t->per_process;
 	choose_rate(t, o);
-	choose_shadow(t, &o->sampling);
+	choose_shadow(t, o->budget, &o->sampling);
 	if (t->nplugins && !t->values && !t->upcall)
 		return cmd_usage(t->verb, "--plugin looks at values: give --values too");
 	o->plugins = t->plugins;

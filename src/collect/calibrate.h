@@ -32,7 +32,7 @@ bool calibrate_known(const struct event *ev, struct calibration *out);
 
 /*
  * The highest rate whose cost stays within budget (a share of each CPU), within sane bounds. A
- * tenth of the budget is left to the sampler's own processes.
+ * fifth of the budget is left to the sampler's own processes, and to dearer times.
  */
 double calibrate_rate(const struct calibration *c, double budget);
 

@@ -407,7 +407,7 @@ static __always_inline void interpret(
 	s->m.stack = peek((u64)task + bpf_core_field_offset(struct task_struct, stack));
 	begin(s, ctx, &c->orders, task);
 	/* Lengths mixed, so that the ends of bursts do not always fall on the same instructions. */
-	if (steps > 16)
+	if (steps > 16 && !c->orders.exact)
 		steps = 16 + (random >> 16) % (steps - 15);
 	p.skip = c->orders.skip ? (random & 0xffff) % (c->orders.skip + 1) : 0;
 	p.deadline = start + c->orders.most_ns;

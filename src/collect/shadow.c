@@ -248,6 +248,7 @@ static int map_buffers(struct shadow *s, const struct shadow_options *o, struct 
 			.values = o->values,
 			.user = o->user,
 			.kernel = o->kernel,
+			.exact = o->exact,
 			.most_ns = MOST_NS,
 			.share = (uint32_t)(o->share * 65536)};
 	return 0;

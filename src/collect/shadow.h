@@ -43,23 +43,23 @@ struct shadow_orders {
 	u32 user, kernel; /* interpret these modes */
 	u32 most_ns;      /* of one burst */
 	u32 share;        /* of each CPU's time for all bursts together, in 1/65536 */
-	u32 pad;
+	u32 exact;        /* no mixed lengths: always as many steps as that */
 };
 
 /* A CPU's buffer. Nothing is atomic: all of it belongs to its CPU, except what user space is said
  * to set. */
 struct shadow_cpu {
 	struct shadow_orders orders; /* set by user space */
-	u64 head;                    /* words ever written */
-	u64 bursts, steps, ns;       /* done */
-	u64 dropped;                 /* bursts that found no room */
-	u64 withheld;                /* bursts not begun because the share was used up */
-	u64 refused;   /* samples of a mode that is not asked for, or without memory */
-	u64 stops[16]; /* by enum interp_stop */
-	u64 longest;   /* ns of the longest burst */
-	s64 credit;    /* ns that may be spent */
-	u64 last;      /* time of the last look */
-	u32 busy;
+	s64 credit; /* ns that may be spent; this line is all that most samples touch */
+	u64 last;   /* time of the last look */
+	u32 busy, pad;
+	u64 withheld;          /* bursts not begun because the share was used up */
+	u64 head;              /* words ever written */
+	u64 bursts, steps, ns; /* done */
+	u64 dropped;           /* bursts that found no room */
+	u64 refused;           /* samples of a mode that is not asked for, or without memory */
+	u64 stops[16];         /* by enum interp_stop */
+	u64 longest;           /* ns of the longest burst */
 	u64 tail __attribute__((aligned(64))); /* words read; set by user space */
 	u64 buffer[SHADOW_WORDS] __attribute__((aligned(64)));
 };

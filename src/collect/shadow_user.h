@@ -20,6 +20,7 @@ struct shadow_options {
 	uint32_t steps; /* instructions of a burst, at most; lengths are mixed */
 	uint32_t skip;  /* instructions passed over first, at most */
 	double share;   /* of each CPU's time, at most */
+	bool exact;     /* lengths are not mixed */
 	bool user, kernel;
 };
 

@@ -106,7 +106,7 @@ static void test_rate(void **state)
 
 	if (most >= 1000)
 		assert_float_equal(
-			calibrate_rate(&(struct calibration){.cost = 1e-5}, 0.01), 900, 1e-9);
+			calibrate_rate(&(struct calibration){.cost = 1e-5}, 0.01), 800, 1e-9);
 	assert_float_equal(calibrate_rate(&(struct calibration){.cost = 1e-9}, 0.01), most, 1e-6);
 	assert_float_equal(calibrate_rate(&(struct calibration){.cost = 1}, 0.01), 10, 1e-9);
 }
