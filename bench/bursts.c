@@ -14,6 +14,7 @@
 
 #include <err.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -116,6 +117,7 @@ int main(int argc, char **argv)
 		.shadow_every = 1,
 		.shadow = {.steps = 16, .share = 1, .user = true}};
 
+	signal(SIGINT, SIG_DFL); /* shells have it ignored in the background */
 	for (int c; (c = getopt(argc, argv, "F:n:xvks:t:")) != -1;) {
 		switch (c) {
 		case 'F':
