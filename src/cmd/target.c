@@ -20,6 +20,7 @@ enum {
 #define EDGES_SHARE  0.002 /* of each CPU, at most; and of the budget if that is small: */
 #define EDGES_PART   0.2
 #define VALUES_SHARE 0.05
+#define BURST_S      1e-5 /* what one takes, about */
 
 static int add_ids(struct target *t, const char *option, const char *list, bool threads)
 {
@@ -200,13 +201,16 @@ static void choose_rate(struct target *t, struct collector_options *o)
  */
 static void choose_shadow(const struct target *t, double budget, struct sampler_options *o)
 {
-	o->shadow_every = t->no_edges && !t->values ? 0 : 1;
 	o->shadow = (struct shadow_options){.values = t->values,
 		.steps = t->values ? VALUES_STEPS : EDGES_STEPS,
 		.skip = SKIP_STEPS,
 		.share = t->values ? VALUES_SHARE : edges_share(budget),
 		.user = true,
 		.kernel = true};
+	/* Which samples go on is decided before the interpreter is called: to find there that the
+	 * share is used up costs programs as much as a short burst. */
+	if (!t->no_edges || t->values)
+		o->shadow_every = 1 + (uint32_t)(o->rate * BURST_S / o->shadow.share);
 }
 
 int target_finish(struct target *t)
