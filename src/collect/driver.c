@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "collect/complaint.h"
 #include "collect/driver.skel.h"
 #include "collect/driver_user.h"
 #include "collect/sampler.h"
@@ -29,18 +30,6 @@ struct driver {
 	uint64_t reported[DRIVER_EVENTS];
 };
 
-/* What libbpf complained about last; it has no other way to tell than printing. */
-static _Thread_local char complaint[200];
-
-static int keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	if (level == LIBBPF_WARN) {
-		vsnprintf(complaint, sizeof complaint, fmt, args);
-		complaint[strcspn(complaint, "\n")] = 0;
-	}
-	return 0;
-}
-
 /* An instance's maps are those of the first one, or made to measure. */
 static int prepare_maps(struct driver *d, struct driver_bpf *b)
 {
@@ -66,7 +55,7 @@ static int load_instance(struct driver *d, size_t event)
 	return r ? r : driver_bpf__load(b);
 }
 
-static int explain_load(int code, struct err *e)
+static int explain_load(int code, const char *complaint, struct err *e)
 {
 	if (code == -EPERM || code == -EACCES)
 		return err_set(
@@ -74,20 +63,19 @@ static int explain_load(int code, struct err *e)
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
 		return err_set(e, -EOPNOTSUPP,
 			"BPF: this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)");
-	return err_errno(
-		e, code, "BPF: cannot load the sampler%s%s", *complaint ? ": " : "", complaint);
+	return err_errno(e, code, "BPF: cannot load the sampler%s", complaint);
 }
 
 static int load(struct driver *d, struct err *e)
 {
-	libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
+	const char *complaint;
 	int r = 0;
 
-	*complaint = 0;
+	complaint_begin();
 	for (size_t i = 0; i < d->nevents && r == 0; i++)
 		r = load_instance(d, i);
-	libbpf_set_print(before);
-	return r ? explain_load(r, e) : 0;
+	complaint = complaint_end();
+	return r ? explain_load(r, complaint, e) : 0;
 }
 
 static int ignore_ring(void *arg, void *data, size_t size)

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "collect/complaint.h"
 #include "collect/shadow_user.h"
 
 #include <bpf/bpf.h>
@@ -32,17 +33,6 @@ struct shadow {
 	unsigned ncpus;
 	struct ring_buffer *doorbell;
 };
-
-static _Thread_local char complaint[200];
-
-static int keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	if (level == LIBBPF_WARN && !*complaint) {
-		vsnprintf(complaint, sizeof complaint, fmt, args);
-		complaint[strcspn(complaint, "\n")] = 0;
-	}
-	return 0;
-}
 
 /* ---- the machine ---- */
 
@@ -199,7 +189,7 @@ static int find_direct_map(struct found *out)
 	return r;
 }
 
-static int explain(int code, struct err *e)
+static int explain(int code, const char *complaint, struct err *e)
 {
 	if (code == -EPERM || code == -EACCES)
 		return err_set(e, -EPERM,
@@ -207,22 +197,21 @@ static int explain(int code, struct err *e)
 	if (code == -ENOENT)
 		return err_set(e, -EOPNOTSUPP,
 			"interpreting: the kernel's map of memory was not found on this machine");
-	return err_errno(
-		e, code, "BPF: cannot load the interpreter%s%s", *complaint ? ": " : "", complaint);
+	return err_errno(e, code, "BPF: cannot load the interpreter%s", complaint);
 }
 
 static int load(struct shadow *s, struct err *e)
 {
-	libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
+	const char *complaint;
 	struct found found;
 	int r;
 
-	*complaint = 0;
+	complaint_begin();
 	r = find_direct_map(&found);
 	if (!r)
 		r = open_and_load(s->ncpus, &found, &s->bpf);
-	libbpf_set_print(before);
-	return r ? explain(r, e) : 0;
+	complaint = complaint_end();
+	return r ? explain(r, complaint, e) : 0;
 }
 
 static int ignore_ring(void *arg, void *data, size_t size)
