@@ -21,7 +21,7 @@ struct arena_chunk {
 	_Alignas(ARENA_ALIGN) unsigned char bytes[];
 };
 
-static _Noreturn void out_of_memory(size_t size)
+void out_of_memory(size_t size)
 {
 	dprintf(STDERR_FILENO, "culprit: out of memory (asked for %zu bytes)\n", size);
 	_exit(EXIT_MACHINE);

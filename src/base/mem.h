@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+_Noreturn void out_of_memory(size_t size); /* how it ends */
 void *xmalloc(size_t size);
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t size);

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 #define VEC(type)             \
 	struct {              \
 		type *p;      \
@@ -27,6 +29,11 @@ void vec_grow(void **p, size_t *space, size_t need, size_t size);
 #define vec_each(it, v) for (__typeof__(&*(v)->p) it = (v)->p; it && it < (v)->p + (v)->n; it++)
 
 #define vec_sort(v, compare) ((v)->n ? qsort((v)->p, (v)->n, sizeof *(v)->p, compare) : (void)0)
+
+/* Gives back what is beyond the last element. */
+#define vec_shrink(v)                                                                          \
+	((v)->n ? ((v)->p = xrealloc((v)->p, ((v)->space = (v)->n) * sizeof *(v)->p), (void)0) \
+		: vec_deinit(v))
 
 #define vec_deinit(v) (free((v)->p), (v)->p = NULL, (v)->n = (v)->space = 0)
 

@@ -4,11 +4,6 @@
 
 #include "image/demangle.h"
 
-#define ROW_SIZE_MAX ((UINT64_C(1) << 56) - 1)
-
-/* Of all names together: a file can make a million symbols share one long string. */
-enum { NAMES_MAX = 64 << 20 };
-
 struct made {
 	uint64_t start;
 	const struct procedure *p;
@@ -18,8 +13,9 @@ void procedures_deinit(struct procedures *ps)
 {
 	vec_deinit(&ps->rows);
 	vec_deinit(&ps->fragments);
+	vec_deinit(&ps->by_owner);
 	vec_deinit(&ps->areas);
-	buf_deinit(&ps->names);
+	names_deinit(&ps->names);
 	hmap_deinit(&ps->made);
 	free(ps->all);
 	arena_deinit(&ps->arena);
@@ -44,36 +40,32 @@ void procedures_add_area(struct procedures *ps, uint64_t start, uint64_t size)
 		*vec_add(&ps->areas) = (struct range){.start = start, .size = size};
 }
 
-static uint32_t add_name(struct procedures *ps, const char *name, size_t n)
+/* The start of anything here; of a row it takes the sign along. */
+#define start_of(element) ((uint64_t)(element)->start)
+
+static uint32_t row_size(uint64_t size)
 {
-	if (!name || !n || ps->names.n + n > NAMES_MAX)
-		return 0;
-	if (!ps->names.n)
-		buf_u8(&ps->names, 0);
-	uint32_t at = (uint32_t)ps->names.n;
-	buf_put(&ps->names, name, n);
-	buf_u8(&ps->names, 0);
-	return at;
+	return size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
 }
 
 void procedures_add(struct procedures *ps, uint64_t start, uint64_t size,
 	enum procedure_source source, const char *name, size_t name_size)
 {
+	struct procedure_row row = {.start = (int64_t)start, .source = source};
+	if (start_of(&row) != start)
+		return; /* nothing can be there */
 	if (ps->rows.n) {
 		struct procedure_row *last = &ps->rows.p[ps->rows.n - 1];
-		if (start <= last->start)
+		if (start <= start_of(last))
 			return;
-		if (last->size > start - last->start)
-			last->size = start - last->start;
+		if (last->size > start - start_of(last))
+			last->size = row_size(start - start_of(last));
 	}
 	if (!size)
 		return;
-	*vec_add(&ps->rows) = (struct procedure_row){
-		.start = start,
-		.size = size < ROW_SIZE_MAX ? size : ROW_SIZE_MAX,
-		.source = source,
-		.name = add_name(ps, name, name_size),
-	};
+	row.size = row_size(size);
+	row.name = name ? names_add(&ps->names, name, name_size) : 0;
+	*vec_add(&ps->rows) = row;
 }
 
 void procedures_add_fragment(struct procedures *ps, uint32_t owner, uint64_t start, uint64_t size)
@@ -82,90 +74,113 @@ void procedures_add_fragment(struct procedures *ps, uint32_t owner, uint64_t sta
 		(struct fragment_row){.start = start, .size = size, .owner = owner};
 }
 
-#define vec_shrink(v)                                                                          \
-	((v)->n ? ((v)->p = xrealloc((v)->p, ((v)->space = (v)->n) * sizeof *(v)->p), (void)0) \
-		: vec_deinit(v))
+static int compare_owners(const void *x, const void *y, void *arg)
+{
+	const struct fragment_row *f = arg;
+	uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+	if (f[a].owner != f[b].owner)
+		return f[a].owner < f[b].owner ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
 
 void procedures_finish(struct procedures *ps)
 {
-	for (size_t i = ps->fragments.n; i-- > 0;) {
-		struct fragment_row *f = &ps->fragments.p[i];
-		f->next = ps->rows.p[f->owner].fragment;
-		ps->rows.p[f->owner].fragment = (uint32_t)i + 1;
-	}
+	for (uint32_t i = 0; i < ps->fragments.n; i++)
+		*vec_add(&ps->by_owner) = i;
+	if (ps->by_owner.n)
+		qsort_r(ps->by_owner.p, ps->by_owner.n, sizeof *ps->by_owner.p, compare_owners,
+			ps->fragments.p);
 	vec_shrink(&ps->rows);
 	vec_shrink(&ps->fragments);
+	vec_shrink(&ps->by_owner);
 	vec_shrink(&ps->areas);
-	vec_shrink(&ps->names);
+	names_finish(&ps->names);
 	hmap_init(&ps->made, sizeof(struct made), offsetof(struct made, p));
 }
 
 /* ---- asking ---- */
 
-/* The number of elements whose start is not above vaddr; all arrays here begin with a start. */
-static size_t count_up_to(const void *array, size_t n, size_t size, uint64_t vaddr)
-{
-	size_t low = 0;
-	while (low < n) {
-		size_t middle = low + (n - low) / 2;
-		uint64_t start;
-		memcpy(&start, (const char *)array + middle * size, sizeof start);
-		if (start <= vaddr)
-			low = middle + 1;
-		else
-			n = middle;
-	}
-	return low;
-}
-
-#define vec_up_to(v, vaddr) count_up_to((v)->p, (v)->n, sizeof *(v)->p, vaddr)
+/* The number of elements whose start is not above vaddr. */
+#define vec_up_to(v, vaddr)                                                 \
+	({                                                                  \
+		size_t low = 0, high = (v)->n;                              \
+		while (low < high) {                                        \
+			size_t middle = low + (high - low) / 2;             \
+			if (start_of(&(v)->p[middle]) <= (uint64_t)(vaddr)) \
+				low = middle + 1;                           \
+			else                                                \
+				high = middle;                              \
+		}                                                           \
+		low;                                                        \
+	})
 
 /* The names of a JIT are made for people, and may hold what looks like a version. */
 static const char *readable_name(struct procedures *ps, const struct procedure_row *row)
 {
 	if (!row->name)
 		return NULL;
-	const char *raw = (const char *)ps->names.p + row->name;
+	const char *raw = names_get(&ps->names, row->name);
 	_cleanup_free_ char *readable = row->source == PROCEDURE_JIT ? NULL : demangle(raw);
-	return readable ? arena_strdup(&ps->arena, readable) : raw;
+	return arena_strdup(&ps->arena, readable ? readable : raw);
 }
 
-static void fill(struct procedures *ps, const struct procedure_row *row, struct procedure *p)
+/* The fragments of a row, as a part of by_owner; returns how many. */
+static uint32_t fragments_of(const struct procedures *ps, uint32_t owner, const uint32_t **out)
 {
-	uint32_t n = 1;
-	for (uint32_t f = row->fragment; f; f = ps->fragments.p[f - 1].next)
+	size_t low = 0, high = ps->by_owner.n;
+	uint32_t n = 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (ps->fragments.p[ps->by_owner.p[middle]].owner < owner)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*out = ps->by_owner.p + low;
+	while (low + n < ps->by_owner.n && ps->fragments.p[(*out)[n]].owner == owner)
 		n++;
-	struct range *ranges = arena_alloc(&ps->arena, n * sizeof *ranges);
-	ranges[0] = (struct range){.start = row->start, .size = row->size};
-	n = 1;
-	for (uint32_t f = row->fragment; f; f = ps->fragments.p[f - 1].next) {
-		const struct fragment_row *fragment = &ps->fragments.p[f - 1];
-		ranges[n++] = (struct range){.start = fragment->start, .size = fragment->size};
-	}
-	*p = (struct procedure){
-		.start = row->start,
-		.ranges = ranges,
-		.nranges = n,
-		.source = row->source,
-		.name = readable_name(ps, row),
-	};
+	return n;
 }
 
-static const struct procedure *make(struct procedures *ps, const struct procedure_row *row)
+/* The first of its ranges is filled in. */
+static struct range *new_procedure(struct procedures *ps, const struct procedure *like,
+	uint64_t size, const struct procedure **out)
 {
-	bool fresh;
-	struct made *m = hmap_put(&ps->made, &row->start, &fresh);
-	if (fresh) {
-		struct procedure *p = arena_alloc(&ps->arena, sizeof *p);
-		fill(ps, row, p);
-		m->p = p;
+	struct procedure *p = arena_alloc(&ps->arena, sizeof *p);
+	struct range *ranges = arena_alloc(&ps->arena, like->nranges * sizeof *ranges);
+	ranges[0] = (struct range){.start = like->start, .size = size};
+	*p = *like;
+	p->ranges = ranges;
+	*out = p;
+	return ranges;
+}
+
+static void make_from_row(struct procedures *ps, uint32_t i, const struct procedure **out)
+{
+	const struct procedure_row *row = &ps->rows.p[i];
+	const uint32_t *fragments;
+	uint32_t n = fragments_of(ps, i, &fragments);
+	struct procedure p = {.start = start_of(row),
+		.nranges = n + 1,
+		.source = row->source,
+		.name = readable_name(ps, row)};
+	struct range *ranges = new_procedure(ps, &p, row->size, out);
+	for (uint32_t k = 0; k < n; k++) {
+		const struct fragment_row *f = &ps->fragments.p[fragments[k]];
+		ranges[k + 1] = (struct range){.start = f->start, .size = f->size};
 	}
-	return m->p;
 }
 
 static const struct procedure *make_row(struct procedures *ps, size_t i)
 {
-	return ps->all ? &ps->all[i] : make(ps, &ps->rows.p[i]);
+	if (ps->all)
+		return &ps->all[i];
+	bool fresh;
+	uint64_t start = start_of(&ps->rows.p[i]);
+	struct made *m = hmap_put(&ps->made, &start, &fresh);
+	if (fresh)
+		make_from_row(ps, (uint32_t)i, &m->p);
+	return m->p;
 }
 
 /* row and fragment count those that start at or before vaddr; none covers it. */
@@ -178,25 +193,28 @@ static const struct procedure *make_gap(
 	uint64_t start = ps->areas.p[area - 1].start;
 	uint64_t end = start + ps->areas.p[area - 1].size;
 
-	if (row && ps->rows.p[row - 1].start + ps->rows.p[row - 1].size > start)
-		start = ps->rows.p[row - 1].start + ps->rows.p[row - 1].size;
+	if (row && start_of(&ps->rows.p[row - 1]) + ps->rows.p[row - 1].size > start)
+		start = start_of(&ps->rows.p[row - 1]) + ps->rows.p[row - 1].size;
 	if (fragment) {
 		const struct fragment_row *f = &ps->fragments.p[fragment - 1];
 		start = f->start + f->size > start ? f->start + f->size : start;
 	}
-	if (row < ps->rows.n && ps->rows.p[row].start < end)
-		end = ps->rows.p[row].start;
+	if (row < ps->rows.n && start_of(&ps->rows.p[row]) < end)
+		end = start_of(&ps->rows.p[row]);
 	if (fragment < ps->fragments.n && ps->fragments.p[fragment].start < end)
 		end = ps->fragments.p[fragment].start;
-	struct procedure_row gap = {.start = start, .source = PROCEDURE_GAP};
-	gap.size = end - start < ROW_SIZE_MAX ? end - start : ROW_SIZE_MAX;
-	return make(ps, &gap);
+	bool fresh;
+	struct made *m = hmap_put(&ps->made, &start, &fresh);
+	struct procedure gap = {.start = start, .nranges = 1, .source = PROCEDURE_GAP};
+	if (fresh)
+		new_procedure(ps, &gap, end - start, &m->p);
+	return m->p;
 }
 
 const struct procedure *procedures_at(struct procedures *ps, uint64_t vaddr)
 {
 	size_t row = vec_up_to(&ps->rows, vaddr);
-	if (row && vaddr - ps->rows.p[row - 1].start < ps->rows.p[row - 1].size)
+	if (row && vaddr - start_of(&ps->rows.p[row - 1]) < ps->rows.p[row - 1].size)
 		return make_row(ps, row - 1);
 	size_t fragment = vec_up_to(&ps->fragments, vaddr);
 	if (fragment) {
@@ -212,7 +230,7 @@ size_t procedures_all(struct procedures *ps, const struct procedure **out)
 	if (!ps->all) {
 		struct procedure *all = xcalloc(ps->rows.n, sizeof *all);
 		for (size_t i = 0; i < ps->rows.n; i++)
-			all[i] = *make(ps, &ps->rows.p[i]);
+			all[i] = *make_row(ps, i);
 		ps->all = all;
 	}
 	*out = ps->all;
@@ -222,7 +240,8 @@ size_t procedures_all(struct procedures *ps, const struct procedure **out)
 size_t procedures_memory(const struct procedures *ps)
 {
 	return ps->rows.space * sizeof *ps->rows.p + ps->fragments.space * sizeof *ps->fragments.p +
-	       ps->areas.space * sizeof *ps->areas.p + ps->names.space + ps->arena.used +
+	       ps->by_owner.space * sizeof *ps->by_owner.p + ps->areas.space * sizeof *ps->areas.p +
+	       names_memory(&ps->names) + ps->arena.used +
 	       ps->made.slots * (ps->made.record_size + sizeof *ps->made.hashes) +
 	       (ps->all ? ps->rows.n * sizeof *ps->all : 0);
 }

@@ -53,6 +53,27 @@ static void test_gaps(void **state)
 	procedures_deinit(&ps);
 }
 
+/* An area may be half of the address space (a kernel that hides its symbols), a row may not. */
+static void test_far(void **state)
+{
+	(void)state;
+	struct procedures ps = {0};
+	uint64_t half = UINT64_C(1) << 63, kernel = UINT64_C(0xffffffff81000000);
+	procedures_add_area(&ps, half, half - 1);
+	add(&ps, half, 0x10, "nowhere");
+	add(&ps, kernel, 0x100, "start");
+	procedures_finish(&ps);
+
+	const struct procedure *p = procedures_at(&ps, kernel + 0xff);
+	assert_string_equal(p->name, "start");
+	assert_int_equal(p->start, kernel);
+	p = procedures_at(&ps, half + 5);
+	assert_int_equal(p->source, PROCEDURE_GAP);
+	assert_int_equal(p->start, half);
+	assert_int_equal(p->ranges[0].size, kernel - half);
+	procedures_deinit(&ps);
+}
+
 /* Overlaps are cut, and a table of all agrees with single questions. */
 static void test_all(void **state)
 {
@@ -90,6 +111,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_look_up),
 		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_empty),
 	};
