@@ -498,6 +498,42 @@ static unsigned immediate(const struct opcode *o, const struct try *t, const str
 	return INTERP_I_32;
 }
 
+/* Whether a vector in memory that is not aligned to its length is a fault (the manual's 2.7). */
+static bool is_aligned(const struct decoded *d)
+{
+	switch (d->insn.mnemonic) {
+	case ZYDIS_MNEMONIC_MOVUPS:
+	case ZYDIS_MNEMONIC_MOVUPD:
+	case ZYDIS_MNEMONIC_MOVDQU:
+	case ZYDIS_MNEMONIC_LDDQU:
+	case ZYDIS_MNEMONIC_PCMPESTRI:
+	case ZYDIS_MNEMONIC_PCMPESTRM:
+	case ZYDIS_MNEMONIC_PCMPISTRI:
+	case ZYDIS_MNEMONIC_PCMPISTRM:
+		return false;
+	case ZYDIS_MNEMONIC_CVTPD2PI:
+	case ZYDIS_MNEMONIC_CVTTPD2PI:
+		return true;
+	default:
+		break;
+	}
+	switch (d->insn.meta.exception_class) {
+	case ZYDIS_EXCEPTION_CLASS_SSE1:
+	case ZYDIS_EXCEPTION_CLASS_SSE2:
+	case ZYDIS_EXCEPTION_CLASS_SSE4:
+		for (int i = 0; i < d->insn.operand_count_visible; i++)
+			if (d->operand[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
+				return d->operand[i].size == 128;
+		return false;
+	case ZYDIS_EXCEPTION_CLASS_AVX1:
+	case ZYDIS_EXCEPTION_CLASS_E1:
+	case ZYDIS_EXCEPTION_CLASS_E1NF:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static unsigned form(const struct decoded *d)
 {
 	static const struct {
@@ -706,6 +742,8 @@ static u64 make_entry(const struct opcode *o, int reg, bool direct)
 	u64 e = op | (u64)form(&d) << 8 | (u64)immediate(o, &t, &d) << 12 | (u64)size << 16;
 	if (has_modrm(&d))
 		e |= INTERP_E_MODRM;
+	if (!direct && is_aligned(&d))
+		e |= INTERP_E_ALIGNED;
 	e |= flags(&d) | results(&d) | (u64)store_code(o, &t, stored_bytes(&d), size) << 61;
 	if (o->encoding != LEGACY && decode(o, &t2, &longer))
 		e |= results(&longer); /* vzeroall is a longer vzeroupper */

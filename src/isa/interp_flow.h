@@ -431,6 +431,12 @@ INTERP_FN int interp_simple(struct interp *m)
 	return INTERP_GOES_ON;
 }
 
+INTERP_INLINE u32 interp_misaligned(const struct interp_insn *i)
+{
+	return i->entry & INTERP_E_ALIGNED && i->memory && !i->address_unknown &&
+	       i->address & (INTERP_P_VL(i->prefix) - 1);
+}
+
 /* What the table says is written becomes unknown. */
 INTERP_FN int interp_result(struct interp *m)
 {
@@ -448,6 +454,8 @@ INTERP_FN int interp_result(struct interp *m)
 	if (i->memory && !i->address_unknown)
 		INTERP_NOTE(m->effect.has |=
 			    INTERP_HAS_ADDRESS | (code ? INTERP_STORES : INTERP_LOADS));
+	if (interp_misaligned(i))
+		return INTERP_FAULT;
 	if (code == INTERP_E_STORE_ANY)
 		return INTERP_STORE;
 	if (code && i->memory) {

@@ -92,6 +92,7 @@ enum interp_size {
 #define INTERP_E_SIZE(e)      ((u32)((e) >> 16) & 7)
 #define INTERP_E_GROUP        (1u << 19)
 #define INTERP_E_SPLIT        (1u << 20)
+#define INTERP_E_ALIGNED      (1u << 21) /* a vector in memory has to be */
 #define INTERP_E_SET(e)       ((u32)((e) >> 24) & 0xfff) /* flags that get a value */
 #define INTERP_E_UNDEFINED(e) ((u32)((e) >> 36) & 0xfff) /* flags that get any */
 

@@ -225,6 +225,8 @@ INTERP_FN int interp_vector(struct interp *m)
 	form = INTERP_E_FORM(i->entry);
 	if (i->prefix & INTERP_P_VEX && INTERP_P_VL(i->prefix) != 16)
 		return interp_result(m);
+	if (interp_misaligned(i))
+		return INTERP_FAULT;
 	if ((op >= INTERP_OP_XSTORE && op <= INTERP_OP_XSTOREQ && op != INTERP_OP_XMOVQ) ||
 		op == INTERP_OP_XSTOREHIGH || op == INTERP_OP_XTO || op == INTERP_OP_XFROM) {
 		stop = op == INTERP_OP_XFROM ? interp_vector_from(m) : interp_vector_store(m, op);

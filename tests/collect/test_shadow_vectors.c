@@ -207,7 +207,7 @@ static void test_same_as_here(void **state)
 	need_bpf();
 	static struct interp m;
 	uint64_t cases = dice_option("VECTORS", 12000), wrong = 0;
-	struct dice d = {dice_option("SEED", 1)};
+	struct dice d = {.state = dice_option("SEED", 1)};
 	struct native_case c;
 
 	data_roll(&d, rig.data);
@@ -266,7 +266,7 @@ static void test_programs(void **state)
 	(void)state;
 	need_bpf();
 	static struct interp m;
-	struct dice d = {7};
+	struct dice d = {.state = 7};
 
 	data_roll(&d, rig.data);
 	memcpy(rig.memory->data, rig.data, sizeof rig.data);

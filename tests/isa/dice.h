@@ -10,6 +10,7 @@
 
 struct dice {
 	uint64_t state;
+	unsigned edges; /* per cent of the pointers (forms.h) that are at the edge of a page */
 };
 
 static inline uint64_t dice_roll(struct dice *d)

@@ -256,8 +256,17 @@ static inline bool form_is_other_here(const struct form *f)
 
 /* ---- registers and memory ---- */
 
+/* So that an operand mostly lies across it. */
+static inline uint64_t dice_edge(struct dice *d)
+{
+	uint64_t edge = NATIVE_DATA + dice_below(d, NATIVE_PAGES + 1) * NATIVE_PAGE;
+	return edge - dice_below(d, dice_chance(d, 80) ? 18 : 66);
+}
+
 static inline uint64_t dice_pointer(struct dice *d)
 {
+	if (d->edges && dice_chance(d, d->edges))
+		return dice_edge(d);
 	static const uint8_t align[] = {0, 0, 0, 3, 3, 4, 6, 6};
 	uint64_t at = NATIVE_DATA + 64 + dice_below(d, NATIVE_DATA_SIZE - 640);
 	at &= ~0ull << align[dice_below(d, sizeof align)];

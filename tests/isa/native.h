@@ -30,9 +30,14 @@
 #define NATIVE_DATA      0x20000000ul
 #define NATIVE_DATA_SIZE 16384ul
 #define NATIVE_WORDS     (NATIVE_DATA_SIZE / 8)
+#define NATIVE_PAGE      4096ul
+#define NATIVE_PAGES     (NATIVE_DATA_SIZE / NATIVE_PAGE)
 #define NATIVE_FS        0x20000e38ul
 #define NATIVE_GS        0x20001c50ul
 #define NATIVE_INT3      0xcc /* fills the page of code */
+
+/* Of a page of NATIVE_DATA. */
+enum native_rights { NATIVE_WRITABLE, NATIVE_READ_ONLY, NATIVE_ABSENT };
 
 struct native_state {
 	uint64_t r[16], ip, flags, xmm[16][2];
@@ -58,13 +63,15 @@ struct native_shared {
 	size_t count, at; /* the case that runs */
 	size_t changes, change_space;
 	uint64_t data[NATIVE_WORDS]; /* what NATIVE_DATA holds before each case */
+	uint8_t rights[NATIVE_PAGES];
 };
 
 struct native {
 	struct native_shared *shared;
 	struct native_case *cases;
 	struct native_change *changes;
-	uint8_t *code; /* the page at NATIVE_CODE, writable */
+	uint8_t *code;  /* the page at NATIVE_CODE, writable */
+	uint64_t *data; /* NATIVE_DATA, writable */
 	size_t space;
 };
 
@@ -105,7 +112,7 @@ static const int native_order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP
 
 NATIVE_BARE static inline void native_note_changes(struct native *n, struct native_case *c)
 {
-	uint64_t *data = (uint64_t *)NATIVE_DATA;
+	uint64_t *data = n->data;
 	struct native_shared *s = n->shared;
 	c->change = (uint32_t)s->changes;
 	for (uint32_t i = 0; i < NATIVE_WORDS; i++) {
@@ -167,7 +174,8 @@ NATIVE_BARE static inline void native_load(
 {
 	greg_t *g = u->uc_mcontext.gregs;
 	native_fill(n->code, NATIVE_INT3, NATIVE_CODE_SIZE);
-	native_copy(n->code + (c->before.ip - NATIVE_CODE), c->code, c->size);
+	uint64_t at = c->before.ip - NATIVE_CODE, room = NATIVE_CODE_SIZE - at;
+	native_copy(n->code + at, c->code, c->size < room ? c->size : room);
 	for (int i = 0; i < 16; i++)
 		g[native_order[i]] = (greg_t)c->before.r[i];
 	g[REG_RIP] = (greg_t)c->before.ip;
@@ -191,6 +199,9 @@ NATIVE_BARE static inline void native_signal(int signal, siginfo_t *info, void *
 NATIVE_BARE static inline void native_child(struct native *n)
 {
 	static const int signals[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+	static const int protections[] = {[NATIVE_WRITABLE] = PROT_READ | PROT_WRITE,
+		[NATIVE_READ_ONLY] = PROT_READ,
+		[NATIVE_ABSENT] = PROT_NONE};
 	struct sigaction action = {
 		.sa_sigaction = native_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	stack_t stack = {.ss_sp = native_stack, .ss_size = sizeof native_stack};
@@ -201,7 +212,10 @@ NATIVE_BARE static inline void native_child(struct native *n)
 	sigaltstack(&stack, NULL);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
 		sigaction(signals[i], &action, NULL);
-	memcpy((void *)NATIVE_DATA, n->shared->data, NATIVE_DATA_SIZE);
+	memcpy(n->data, n->shared->data, NATIVE_DATA_SIZE);
+	for (size_t i = 0; i < NATIVE_PAGES; i++)
+		mprotect((void *)(NATIVE_DATA + i * NATIVE_PAGE), NATIVE_PAGE,
+			protections[n->shared->rights[i]]);
 	alarm(60);
 	long self = getpid();
 #ifdef NATIVE_SHADOW
@@ -219,27 +233,33 @@ static inline void *native_map(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Memory at an address with a writable view of it elsewhere; NULL when the address is taken. */
+static inline void *native_map_twice(uint64_t address, size_t size, int protection)
+{
+	int file = memfd_create("native", MFD_CLOEXEC);
+	if (file < 0 || ftruncate(file, (off_t)size) < 0)
+		return NULL;
+	void *here =
+		mmap((void *)address, size, protection, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
+	void *view = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	close(file);
+	return here == (void *)address && view != MAP_FAILED ? view : NULL;
+}
+
 /* Room for a number of cases; false when the addresses are taken. */
 static inline bool native_open(struct native *n, size_t space)
 {
-	enum { READ_WRITE = PROT_READ | PROT_WRITE, CHANGES = 16 };
-	int file = memfd_create("code", MFD_CLOEXEC);
+	enum { CHANGES = 16 };
 	*n = (struct native){.space = space};
-	if (file < 0 || ftruncate(file, NATIVE_CODE_SIZE) < 0)
-		return false;
-	void *code = mmap((void *)NATIVE_CODE, NATIVE_CODE_SIZE, PROT_READ | PROT_EXEC,
-		MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
-	n->code = mmap(NULL, NATIVE_CODE_SIZE, READ_WRITE, MAP_SHARED, file, 0);
-	close(file);
-	void *data = mmap((void *)NATIVE_DATA, NATIVE_DATA_SIZE, READ_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	n->code = native_map_twice(NATIVE_CODE, NATIVE_CODE_SIZE, PROT_READ | PROT_EXEC);
+	n->data = native_map_twice(NATIVE_DATA, NATIVE_DATA_SIZE, PROT_READ | PROT_WRITE);
 	n->shared = native_map(sizeof *n->shared);
 	n->cases = native_map(space * sizeof *n->cases);
 	n->changes = native_map(space * CHANGES * sizeof *n->changes);
-	if (!n->shared || !n->cases || !n->changes || n->code == MAP_FAILED)
+	if (!n->code || !n->data || !n->shared || !n->cases || !n->changes)
 		return false;
 	n->shared->change_space = space * CHANGES;
-	return code == (void *)NATIVE_CODE && data == (void *)NATIVE_DATA;
+	return true;
 }
 
 static inline void native_close(struct native *n)
@@ -247,6 +267,7 @@ static inline void native_close(struct native *n)
 	munmap((void *)NATIVE_CODE, NATIVE_CODE_SIZE);
 	munmap((void *)NATIVE_DATA, NATIVE_DATA_SIZE);
 	munmap(n->code, NATIVE_CODE_SIZE);
+	munmap(n->data, NATIVE_DATA_SIZE);
 	munmap(n->changes, n->shared->change_space * sizeof *n->changes);
 	munmap(n->cases, n->space * sizeof *n->cases);
 	munmap(n->shared, sizeof *n->shared);

@@ -190,7 +190,7 @@ static void compare_cut(const struct form *f)
 static void test_random(void **state)
 {
 	(void)state;
-	struct dice d = {dice_option("CULPRIT_INTERP_SEED", 7)};
+	struct dice d = {.state = dice_option("CULPRIT_INTERP_SEED", 7)};
 	wrong = 0;
 	for (int i = 0; i < RANDOM; i++) {
 		struct form f;

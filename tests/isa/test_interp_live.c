@@ -402,7 +402,7 @@ static const char *find_compiler(void)
 static int make_inputs(void **state)
 {
 	(void)state;
-	struct dice d = {3};
+	struct dice d = {.state = 3};
 	int fd = mkstemp(input);
 	FILE *text = fd < 0 ? NULL : fdopen(fd, "w");
 	snprintf(source, sizeof source, "%s.c", input);
@@ -468,7 +468,7 @@ static void test_programs(void **state)
 		{"factor", "340282366920938463463374607431768211457"},
 	};
 	enum { PROGRAMS = sizeof programs / sizeof *programs };
-	struct dice d = {dice_option("CULPRIT_INTERP_SEED", 11)};
+	struct dice d = {.state = dice_option("CULPRIT_INTERP_SEED", 11)};
 	unsigned total = (unsigned)dice_option("CULPRIT_INTERP_BURSTS", BURSTS);
 	static struct live l;
 
