@@ -277,7 +277,7 @@ static uint64_t callers_time(const struct value_item *items, size_t n)
 
 		if (!(items[i].context & VALUE_CONTEXT_SITE) ||
 			items[i].context & VALUE_CONTEXT_FAR ||
-			!value_image_address(im, items[i].context & ~VALUE_CONTEXT_SITE, &vaddr))
+			!value_image_address(im, VALUE_CONTEXT_OFFSET(items[i].context), &vaddr))
 			continue;
 		caller = value_procedure_at(im, vaddr);
 		if (caller == CODE_NOWHERE)

@@ -132,19 +132,41 @@ bool value_report_name(struct value_report *r, const struct value_row *row,
 	return true;
 }
 
+/* The image of a call site in another image than what it calls; NULL when it is not among ours. */
+static struct selected_image *site_image(const struct value_report *r, uint64_t context)
+{
+	struct selected_image *images, *found = NULL;
+	size_t n = selection_images(r->data.sel, &images);
+
+	for (size_t i = 0; i < n; i++) {
+		if (VALUE_CONTEXT_KEY(r->data.keys[i]) != VALUE_CONTEXT_KEY_OF(context))
+			continue;
+		if (found)
+			return NULL;
+		found = &images[i];
+	}
+	return found;
+}
+
 void value_report_site(struct value_report *r, const struct value_row *row, char *text, size_t size)
 {
 	struct value_image *vi = row->procedure->data;
-	uint64_t offset = row->context & ~(VALUE_CONTEXT_FAR | VALUE_CONTEXT_SITE), address;
+	bool far = row->context & VALUE_CONTEXT_FAR;
+	struct selected_image *im = far ? site_image(r, row->context) : vi->image;
+	uint64_t offset = VALUE_CONTEXT_OFFSET(row->context), address;
+	char name[320];
+	struct err e;
 
-	if (!row->context) {
-		snprintf(text, size, "%s", "");
-	} else if (row->context & VALUE_CONTEXT_FAR || !(row->context & VALUE_CONTEXT_SITE)) {
-		snprintf(text, size, "another image (%" PRIx64 ")", offset);
-	} else if (!value_image_address(vi->image, offset, &address) ||
-		   !name_in_image(r, vi->image, address, text, size)) {
-		snprintf(text, size, "0x%" PRIx64, offset);
+	if (!row->context || !im) {
+		*text = 0;
+		if (row->context)
+			snprintf(text, size, "another image, 0x%" PRIx64, offset);
+		return;
 	}
+	if (selection_load(r->data.sel, im, &e) || !value_image_address(im, offset, &address) ||
+		!name_in_image(r, im, address, name, sizeof name))
+		snprintf(name, sizeof name, "0x%" PRIx64, offset);
+	snprintf(text, size, "%s%s%s", name, far ? " in " : "", far ? selected_image_name(im) : "");
 }
 
 bool value_report_text(struct value_report *r, const struct value_row *row, enum isa_syntax syntax,

@@ -186,15 +186,16 @@ static void take_edge(void *arg, uint64_t from, uint64_t to)
 /* The call site as a context: the same in every address space and every run. */
 static uint64_t site_context(struct journey *j, uint32_t callee, uint64_t site)
 {
-	uint64_t at[2];
-	uint32_t image = place(j, site, &at[0]);
+	uint64_t at;
+	uint32_t image = place(j, site, &at);
 	const struct cached_image *img;
 
+	at = VALUE_CONTEXT_OFFSET(at);
 	if (image == callee)
-		return VALUE_CONTEXT_SITE | at[0];
+		return VALUE_CONTEXT_SITE | at;
 	img = image_cache_use(j->a->images, image);
-	at[1] = edge_image_key(img->kind, &img->id, img->path);
-	return VALUE_CONTEXT_FAR | hash_bytes(at, sizeof at) >> 2;
+	return VALUE_CONTEXT_FAR |
+	       VALUE_CONTEXT_KEY(edge_image_key(img->kind, &img->id, img->path)) | at;
 }
 
 static void take_value(void *arg, uint64_t pc, unsigned kind, uint64_t site, uint64_t value)

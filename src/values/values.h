@@ -36,10 +36,14 @@ enum value_kind {
 const char *value_kind_name(unsigned kind);
 
 /*
- * Contexts: a call site is its offset where caller and callee are in one image, and a hash elsewhere.
+ * Contexts: a call site, in the image of what it calls or in another one. That one is told by some
+ * bits of what stands for it in edges (edge_image_key): enough among the images of one database.
  */
-#define VALUE_CONTEXT_SITE (1ull << 62) /* | offset of the call instruction */
-#define VALUE_CONTEXT_FAR  (1ull << 63) /* | a hash of image and offset */
+#define VALUE_CONTEXT_SITE      (1ull << 62) /* | offset of the call instruction */
+#define VALUE_CONTEXT_FAR       (1ull << 63) /* | VALUE_CONTEXT_KEY | offset */
+#define VALUE_CONTEXT_KEY(k)    ((k) << 40 & ((1ull << 62) - (1ull << 40)))
+#define VALUE_CONTEXT_KEY_OF(c) VALUE_CONTEXT_KEY((c) >> 40)
+#define VALUE_CONTEXT_OFFSET(c) ((c) & ((1ull << 40) - 1))
 
 struct value_key {
 	uint64_t offset, context;

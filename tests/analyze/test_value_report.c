@@ -138,12 +138,19 @@ static void add_images(struct scene *sc)
 
 #define SITE(offset) (VALUE_CONTEXT_SITE | (offset))
 
+static uint64_t other_key(void)
+{
+	return edge_image_key(
+		IMAGE_ELF, &(struct image_id){.size = 20, .bytes = {[0 ... 19] = 0x22}}, "");
+}
+
 static void add_profiles(struct scene *sc)
 {
 	static const struct pc_count prog[] = {{0x1000, 200}, {0x1003, 50}, {0x1006, 50},
 		{0x1110, 60}, {0x1170, 40}},
 				     other[] = {{0x5004, 600}};
-	static const struct came mine[] = {
+	uint64_t key = other_key();
+	const struct came mine[] = {
 		{0x1000, VALUE_RESULT, 0, 0x7f0000001000, 100},
 		{0x1000, VALUE_ADDRESS, 0, 0x401003, 100},
 		{0x1000, VALUE_ENTRY0, 0, 0x7f0000002000, 100}, {0x1000, VALUE_ENTRY1, 0, 10, 400},
@@ -155,12 +162,11 @@ static void add_profiles(struct scene *sc)
 		{0x1200, VALUE_ENTRY2, 0, 40, 100}, {0x1200, VALUE_ENTRY2, 0, 80, 100},
 		{0x1200, VALUE_ENTRY2, SITE(0x1006), 40, 100},
 		{0x1200, VALUE_ENTRY2, VALUE_CONTEXT_FAR | 7, 80, 100},
+		{0x1200, VALUE_ENTRY3, VALUE_CONTEXT_FAR | VALUE_CONTEXT_KEY(key) | 0x5004, 8, 100},
 		{0x1f00, VALUE_RESULT, 0, 1, 11}, /* in no procedure */
 	};
 	static const struct came yours[] = {
 		{0x1003, VALUE_SOURCE, 0, 10, 100}, {0x1108, VALUE_RESULT, 0, 9, 7}};
-	uint64_t key = edge_image_key(
-		IMAGE_ELF, &(struct image_id){.size = 20, .bytes = {[0 ... 19] = 0x22}}, "");
 	struct edge edges[] = {{0x1006, key, 0x5000, 980}, {0x1006, 0, 0x1100, 15},
 		{0x1006, 99, 0x777, 5}, {0x1008, 0, 0x1000, 300}, {0x100a, 0, 0x1110, 2},
 		{0x1110, 0, 0x1118, 50}};
@@ -269,8 +275,8 @@ static void all_lists_are_rows(void **state)
 	assert_int_equal(procedure_named(sc, "work")->n, 11);
 	assert_null(row_at(sc, "work", 0x401008, VALUE_TARGET, 0));
 	assert_int_equal(procedure_named(sc, "prog!0x401100")->n, 1);
-	assert_int_equal(procedure_named(sc, "memcpy@plt")->n, 3);
-	assert_int_equal(value_report_rows(sc->r), 15);
+	assert_int_equal(procedure_named(sc, "memcpy@plt")->n, 4);
+	assert_int_equal(value_report_rows(sc->r), 16);
 	assert_int_equal(value_report_time(sc->r), 1000);
 	assert_int_equal(value_report_nowhere(sc->r), 11);
 	assert_int_equal(value_report_refused(sc->r), 7);
@@ -413,7 +419,11 @@ static void words(void **state)
 	assert_string_equal(text, "argument 2 %rsi");
 	row = row_at(sc, "memcpy@plt", 0x401200, VALUE_ENTRY2, VALUE_CONTEXT_FAR | 7);
 	value_report_site(sc->r, row, text, sizeof text);
-	assert_string_equal(text, "another image (7)");
+	assert_string_equal(text, "another image, 0x7");
+	row = row_at(sc, "memcpy@plt", 0x401200, VALUE_ENTRY3,
+		VALUE_CONTEXT_FAR | VALUE_CONTEXT_KEY(other_key()) | 0x5004);
+	value_report_site(sc->r, row, text, sizeof text);
+	assert_string_equal(text, "draw+0x4 in libother.so");
 
 	row = row_at(sc, "prog!0x401100", 0x401108, VALUE_RESULT, 0);
 	assert_false(value_report_text(sc->r, row, ISA_ATT, text, sizeof text));
@@ -470,7 +480,7 @@ static void questions(void **state)
 	struct scene *sc = *state;
 
 	assert_answer(sc, "work", 1, 11);
-	assert_answer(sc, "mem*", 1, 3);
+	assert_answer(sc, "mem*", 1, 4);
 	assert_answer(sc, "or", 1, 11); /* a part of work */
 	assert_answer(sc, "prog!0x401100", 1, 1);
 	assert_answer(sc, "0x401003", 1, 2); /* one instruction */
