@@ -1,18 +1,18 @@
 /*
  * The interface of culprit's plug-ins, version 1 (after the customization modules of the ASPLOS
- *2000 paper). A plug-in is a shared object that defines
+ * 2000 paper). A plug-in is a shared object that defines
  *
  *	const struct culprit_plugin culprit_plugin = {CULPRIT_PLUGIN(...)};
  *
  * It chooses which interpreted instructions it wants to see, turns sequences of them into pairs of
  * an address and a value, and prints such values. This file stands alone: nothing else of culprit
- *is needed to build a plug-in.
+ * is needed to build a plug-in.
  *
  * `burst` may run inside a signal handler of the program that is profiled, on a stack of some tens
  * of kilobytes: it must not allocate, lock, print, or call anything that is not async-signal-safe,
- *and keeps what it remembers in `state` only. Bursts of one thread come in the order of time; those
- *of different threads come at once, with states of their own. All else runs in culprit, and may do
- * what it likes.
+ * and keeps what it remembers in `state` only. Bursts of one thread come in the order of time;
+ * those of different threads come at once, with states of their own. All else runs in culprit, and
+ * may do what it likes.
  */
 #ifndef CULPRIT_PLUGIN_H
 #define CULPRIT_PLUGIN_H

@@ -4,8 +4,8 @@
  *	runner [-l LIBRARY] [-p PLUGIN]... [-t PERIOD] [-s STEPS] [-k SKIP] [-n] -o FILE COMMAND...
  *
  * FILE gets a line "KIND PC VALUE CONTEXT PID TID TEXT" for each value, TEXT as the plug-in prints
- *it, and lines "count NAME N". -n: only what plug-ins make. Exits as the command does, with 128 and
- *the signal when one ended it.
+ * it, and lines "count NAME N". -n: only what plug-ins make. Exits as the command does, with 128
+ * and the signal when one ended it.
  */
 #include "base/err.h"
 #include "isa/interp.h"

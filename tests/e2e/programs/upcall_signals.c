@@ -1,7 +1,7 @@
 /*
  * Programs that use signals, stacks, threads and processes in ways that a sampler inside the
- *process must not disturb: upcall_signals MODE Each mode checks itself, prints "ok" and ends with
- *0; what is wrong is said on standard error.
+ * process must not disturb: `upcall_signals MODE`. Each mode checks itself, prints "ok" and ends
+ * with 0; what is wrong is said on standard error.
  */
 #include "burn.h"
 
