@@ -15,7 +15,7 @@
 
 enum {
 	HELD_MOST = 32,        /* files kept open until somebody asks for their functions */
-	TABLES_MOST = 4 << 20, /* bytes of function tables that outlive a flush */
+	TABLES_MOST = 3 << 20, /* bytes of function tables that outlive a flush */
 	JITS_MOST = 256,       /* processes whose root is held open for their perf map */
 	IMAGES_MANY = 512, /* above this, images without samples for IDLE_FLUSHES are forgotten */
 	IDLE_FLUSHES = 30,

@@ -101,10 +101,12 @@ void footprint_flushed(struct footprint *f)
 		p->stored |= p->storing;
 		p->coded |= p->coding;
 		p->storing = p->coding = false;
-		if (p->stored && p->coded) {
+		if (p->stored) {
 			free(p->name);
-			free(p->ranges);
 			p->name = NULL;
+		}
+		if (p->stored && p->coded) {
+			free(p->ranges);
 			p->ranges = NULL;
 		}
 	}

@@ -21,7 +21,7 @@ struct seen_procedure {
 	struct range *ranges;
 	uint32_t nranges;
 	enum procedure_source source;
-	char *name;         /* with the ranges, until the store has all it will get */
+	char *name;         /* until the store has it; the ranges until it has the code too */
 	uint64_t samples;   /* up to the last flush that went well */
 	uint64_t fresh;     /* since */
 	bool stored, coded; /* the store has its name, its code (or nothing will ever have it) */

@@ -210,9 +210,14 @@ static struct store_procedure *missing(
 
 		while (at < in->rows.n && row[at].p.start < fresh[i].p.start)
 			at++;
-		if (at == in->rows.n || row[at].p.start != fresh[i].p.start ||
-			(fresh[i].code && !row[at].has_code))
+		if (at == in->rows.n || row[at].p.start != fresh[i].p.start) {
 			fresh[kept++] = fresh[i];
+		} else if (fresh[i].code && !row[at].has_code) {
+			fresh[kept] = fresh[i];
+			if (!fresh[kept].p.name)
+				fresh[kept].p.name = row[at].p.name;
+			kept++;
+		}
 	}
 	*count = kept;
 	return fresh;

@@ -123,7 +123,7 @@ int store_image_get(struct store *s, int64_t id, store_image_fn *fn, void *arg, 
 
 /*
  * Adds procedures that are not there yet, or were without the code that they have now. Code may be
- * NULL (ranges concatenated otherwise).
+ * NULL (ranges concatenated otherwise). One that comes again for its code may leave out its name.
  */
 struct store_procedure {
 	struct procedure p;

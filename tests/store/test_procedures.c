@@ -105,14 +105,16 @@ static void adds_only_what_is_missing(void **state)
 static void code_comes_later(void **state)
 {
 	struct fixture *f = *state;
-	struct store_procedure bare = some[1];
+	struct store_procedure bare = some[1], nameless = some[1];
 	struct store_procedures list = {0};
 	struct buf code = {0};
 
 	bare.code = NULL;
+	nameless.p.name = NULL; /* it was there with its name */
 	ok(f, store_begin(f->s, &f->e));
 	ok(f, store_procedures_add(f->s, f->image, &bare, 1, &f->e));
 	fails(f, store_code(f->s, f->image, 0x1000, &code, &f->e), -ENOENT, "0x1000");
+	ok(f, store_procedures_add(f->s, f->image, &nameless, 1, &f->e));
 	ok(f, store_procedures_add(f->s, f->image, some, 4, &f->e));
 	ok(f, store_procedures_add(f->s, f->image, &bare, 1, &f->e));
 	ok(f, store_procedures_add(f->s, f->image, some, 4, &f->e));
@@ -121,6 +123,7 @@ static void code_comes_later(void **state)
 	assert_int_equal(code.n, 2);
 	ok(f, store_procedures(f->s, f->image, &list, &f->e));
 	assert_int_equal(list.n, 4);
+	assert_string_equal(list.p[0].name, "main");
 	store_procedures_free(&list);
 	buf_deinit(&code);
 	assert_sound(f);
