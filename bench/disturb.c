@@ -9,7 +9,6 @@
  * of the cache that is gone. Prints interrupts=3021 lines=672 lost=0.21 there=3350 out=9800 lost:
  * the median over the interrupts; there and out: medians of the first two, in ticks.
  */
-#define _GNU_SOURCE
 #include <err.h>
 #include <sched.h>
 #include <stdbool.h>
