@@ -29,6 +29,7 @@ static const struct limits {
 enum {
 	COPY_MOST = 256,   /* bytes that are worth being inlined */
 	STRIDE_LEAST = 64, /* a line of cache */
+	LOOP_MOST = 64,    /* the bound of a loop that is worth being unrolled */
 };
 #define LATENCY_SHARE 0.20 /* of loads that go beyond the second level */
 #define WAIT_SHARE    0.10 /* of the procedure's samples at the load and the instruction behind it */
@@ -208,11 +209,32 @@ static void specialise_source(struct advising *a)
 			a->c->procedure);
 }
 
+/* Not for what it compares, which is predicted, but for the loop that the compiler can unroll. */
+static void specialise_bound(struct advising *a)
+{
+	const struct roles *r = a->c->roles;
+	const struct advice_list *l = &a->c->lists[VALUE_SOURCE];
+	char *text;
+
+	if (!r || r->operation != OPERATION_COMPARE || !a->c->closes || r->constant_source ||
+		a->c->in_code || !invariant(l, SPECIALISE) || !l->values[0].value ||
+		l->values[0].value > LOOP_MOST)
+		return;
+	text = begin(a, SPECIALISE, VALUE_SOURCE);
+	if (text)
+		snprintf(text, ADVICE_TEXT,
+			"the loop ends at %s, which is 0x%" PRIx64
+			" in %s: make a version of %.80s for it, whose loop can be unrolled",
+			a->c->texts->source, l->values[0].value, top_often(l, "values").text,
+			a->c->procedure);
+}
+
 static void specialise(struct advising *a)
 {
 	for (unsigned i = 0; i < 6; i++)
 		specialise_argument(a, i);
 	specialise_source(a);
+	specialise_bound(a);
 }
 
 /* Where the linker decides (a jump or call through a fixed slot to elsewhere) nothing can be won.
@@ -246,6 +268,13 @@ static void devirtualise(struct advising *a)
 			top_often(l, "jumps").text);
 }
 
+static const char *instead_of_division(uint64_t divisor)
+{
+	return divisor == 1           ? "leave the division out"
+	       : is_power(divisor, 0) ? "shift"
+				      : "divide by a constant";
+}
+
 static void guard_division(struct advising *a)
 {
 	const struct roles *r = a->c->roles;
@@ -262,10 +291,10 @@ static void guard_division(struct advising *a)
 		text = begin(a, DIVISION, VALUE_SOURCE);
 		if (text)
 			snprintf(text, ADVICE_TEXT,
-				"the divisor %s is 0x%" PRIx64
-				" in %s: test for it and divide by a constant",
+				"the divisor %s is 0x%" PRIx64 " in %s: test for it and %s",
 				a->c->texts->source, l->values[0].value,
-				top_often(l, "divisions").text);
+				top_often(l, "divisions").text,
+				instead_of_division(l->values[0].value));
 	} else if (low >= limits[DIVISION].share) {
 		text = begin(a, DIVISION, VALUE_SOURCE);
 		if (text)
@@ -405,12 +434,16 @@ static void narrow_load(struct advising *a)
 {
 	const struct roles *r = a->c->roles;
 	const struct advice_list *l = &a->c->lists[VALUE_RESULT];
+	const struct advice_list *address = &a->c->lists[VALUE_ADDRESS];
 	unsigned bits = 8;
 	double low;
 	char *text;
 
 	if (!r->loads || r->stores || r->on_stack || r->fixed_address || r->float_size ||
-		!a->c->in_loop || r->operation != OPERATION_MOVE || r->size != 8)
+		!a->c->in_loop || r->operation != OPERATION_MOVE || r->memory_size != 8)
+		return;
+	/* A single word takes no room worth saving. */
+	if (address->n && address->values[0].low >= 0.5)
 		return;
 	if (!nearly_all_fit(l, bits, &low))
 		bits = 32;

@@ -136,6 +136,8 @@ static void mark(struct value_code *c)
 		if (to <= i && to->range == i->range) {
 			depth[to - c->list.p]++;
 			depth[i - c->list.p + 1]--;
+			if (to < i && i->kind == INSN_BRANCH && !i->leads)
+				i[-1].closes = true;
 		}
 	}
 	for (size_t k = 0; k < c->list.n; k++) {
@@ -145,6 +147,23 @@ static void mark(struct value_code *c)
 }
 
 /* ---- what it does ---- */
+
+/*
+ * Compilers keep the instructions that protect a stack together: a load of the guard with the store
+ * behind it, or a comparison with the guard with the load before it.
+ */
+static void mark_guard(struct value_code *c, struct code_insn *i, const struct roles *guard)
+{
+	struct code_insn *with = guard->operation == OPERATION_MOVE ? i + 1 : i - 1;
+	struct roles r;
+
+	i->guards = true;
+	if (with < c->list.p || with >= c->list.p + c->list.n ||
+		isa_roles(with->bytes, with->available, with->address, &r))
+		return;
+	with->guards = r.operation == OPERATION_MOVE && r.on_stack &&
+		       (guard->operation == OPERATION_MOVE ? r.stores : r.loads);
+}
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -161,6 +180,8 @@ static void survey(struct value_code *c)
 	vec_each (i, &c->list) {
 		if (isa_roles(i->bytes, i->available, i->address, &r))
 			continue;
+		if (r.guard)
+			mark_guard(c, i, &r);
 		if (i->in_loop && r.stores)
 			*vec_add(&c->stores) = r.place;
 		if (r.constant)

@@ -34,6 +34,8 @@ struct code_insn {
 	enum insn_kind kind;
 	bool leads;     /* begins a run: the one before does not simply go on to it */
 	bool in_loop;   /* between a backward branch and its target */
+	bool closes;    /* the branch behind it goes back: this decides whether a loop goes on */
+	bool guards;    /* protects the stack: reads the guard, stores it or fetches it back */
 	uint32_t range; /* of the procedure */
 };
 

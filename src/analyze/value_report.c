@@ -203,13 +203,15 @@ static uint64_t item_time(
 	return (uint64_t)((double)time * (double)item->samples / (double)all->total);
 }
 
-static bool is_telling(
-	const struct building *b, const struct value_item *item, const struct roles *r)
+static bool is_telling(const struct building *b, const struct value_item *item,
+	const struct code_insn *insn, const struct roles *r)
 {
 	bool stub = b->p->image->procedures.p[b->p->number].source == PROCEDURE_PLT;
 
 	if (!r)
 		return item->kind != VALUE_TARGET;
+	if (insn->guards && !is_entry(item->kind))
+		return false;
 	switch (item->kind) {
 	case VALUE_RESULT:
 		return r->kind == INSN_PLAIN && !r->constant_result && !r->moves_stack &&
@@ -247,7 +249,7 @@ static struct value_row *make_row(struct building *b, const struct value_item *i
 		.kind = item->kind,
 		.samples = item->samples,
 		.time = item_time(b, item, insn),
-		.telling = is_telling(b, item, c->roles),
+		.telling = is_telling(b, item, insn, c->roles),
 		.roles = c->roles,
 		.texts = c->texts,
 		.list = item->list,
@@ -353,6 +355,7 @@ static void find_roles(struct building *b, const struct code_insn *insn, struct 
 	c->roles = roles;
 	c->texts = texts;
 	c->in_loop = insn->in_loop;
+	c->closes = insn->closes;
 	c->is_stored = insn->in_loop && roles->loads && value_code_stores(b->code, roles->place);
 	c->waits = share_of(
 		value_image_samples(b->p->data, insn->address, insn->address + insn->length + 1),

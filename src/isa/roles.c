@@ -131,6 +131,13 @@ static bool is_fixed(const ZydisDecodedOperandMem *mem)
 	       mem->segment != ZYDIS_REGISTER_GS;
 }
 
+/* The word that compilers for Linux protect stacks with. */
+static bool is_guard(const ZydisDecodedOperandMem *mem)
+{
+	return mem->segment == ZYDIS_REGISTER_FS && mem->base == ZYDIS_REGISTER_NONE &&
+	       mem->index == ZYDIS_REGISTER_NONE && mem->disp.value == 0x28;
+}
+
 /* Two operands that are written alike have the same; others hardly ever do. */
 static uint64_t place_of(const ZydisDecodedOperandMem *mem)
 {
@@ -148,6 +155,8 @@ static void find_memory(const struct decoded *d, struct roles *out)
 	if (!op)
 		return;
 	out->fixed_address = is_fixed(&op->mem);
+	out->guard = is_guard(&op->mem);
+	out->memory_size = (uint8_t)(op->size / 8 < 255 ? op->size / 8 : 255);
 	out->place = place_of(&op->mem);
 	out->on_stack = op->mem.base == ZYDIS_REGISTER_RSP || op->mem.base == ZYDIS_REGISTER_RBP;
 	for (int i = 0; i < n; i++) {

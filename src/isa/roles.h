@@ -26,13 +26,15 @@ enum operation {
 struct roles {
 	enum insn_kind kind;
 	enum operation operation;
-	uint8_t length;     /* of the instruction */
-	uint8_t size;       /* bytes of an operand; of an element for string operations */
-	uint8_t float_size; /* bytes of a floating-point operand; 0: it has none */
+	uint8_t length;      /* of the instruction */
+	uint8_t size;        /* bytes of an operand; of an element for string operations */
+	uint8_t float_size;  /* bytes of a floating-point operand; 0: it has none */
+	uint8_t memory_size; /* bytes of the memory operand; 0: there is none */
 	bool loads, stores; /* from and to a memory operand; the stack of push, call, ... is none */
 	bool repeats;       /* has a rep prefix */
 	bool on_stack;      /* the memory operand is addressed by rsp or rbp */
 	bool fixed_address; /* the memory operand's address is in the code */
+	bool guard;         /* the memory operand is what stacks are guarded with, %fs:0x28 */
 	bool constant_result;   /* the code alone decides it */
 	bool constant_source;   /* an immediate */
 	bool moves_stack;       /* writes rsp */

@@ -161,6 +161,28 @@ static void a_source(void **state)
 	assert_int_equal(run(&aside), 0);
 }
 
+static void a_bound(void **state)
+{
+	struct scene s = scene(OPERATION_COMPARE), known, immediate, far, none;
+
+	(void)state;
+	s.c.closes = true;
+	known = immediate = far = none = s;
+	came(&s, VALUE_SOURCE, 8, 990);
+	came(&s, VALUE_SOURCE, 6, 10);
+	assert_advice(&s, "specialise", VALUE_SOURCE, "ends at %rcx, which is 0x8 in 99.0%");
+	came(&known, VALUE_SOURCE, 8, 1000);
+	known.c.in_code = true;
+	assert_int_equal(run(&known), 0);
+	came(&immediate, VALUE_SOURCE, 8, 1000);
+	immediate.roles.constant_source = true;
+	assert_int_equal(run(&immediate), 0);
+	came(&far, VALUE_SOURCE, 65, 1000); /* a long loop hardly gains */
+	assert_int_equal(run(&far), 0);
+	came(&none, VALUE_SOURCE, 0, 1000); /* a sign or a list's end, no bound */
+	assert_int_equal(run(&none), 0);
+}
+
 /* ---- devirtualise ---- */
 
 static void one_target(void **state)
@@ -199,12 +221,17 @@ static void many_targets(void **state)
 
 static void a_divisor(void **state)
 {
-	struct scene s = scene(OPERATION_DIVIDE), powers = s;
+	struct scene s = scene(OPERATION_DIVIDE), powers = s, one = s, eight = s;
 
 	(void)state;
 	came(&s, VALUE_SOURCE, 10, 985);
 	came(&s, VALUE_SOURCE, 1ull << 33, 15);
 	assert_advice(&s, "division", VALUE_SOURCE, "the divisor %rcx is 0xa in 98.5%");
+	assert_non_null(strstr(s.out[0].text, "divide by a constant"));
+	came(&one, VALUE_SOURCE, 1, 1000);
+	assert_advice(&one, "division", VALUE_SOURCE, "test for it and leave the division out");
+	came(&eight, VALUE_SOURCE, 8, 1000);
+	assert_advice(&eight, "division", VALUE_SOURCE, "test for it and shift");
 	came(&powers, VALUE_SOURCE, 8, 500);
 	came(&powers, VALUE_SOURCE, 1ull << 33, 480);
 	came(&powers, VALUE_SOURCE, 7, 20);
@@ -400,10 +427,11 @@ static void a_narrow_division(void **state)
 
 static void a_narrow_load(void **state)
 {
-	struct scene s = load(), bytes = load(), wide = load(), unknown = load();
+	struct scene s = load(), bytes, wide, unknown, extended, one;
 
 	(void)state;
-	s.roles.size = bytes.roles.size = wide.roles.size = unknown.roles.size = 8;
+	s.roles.size = s.roles.memory_size = 8;
+	bytes = wide = unknown = extended = one = s;
 	came(&s, VALUE_RESULT, 70000, 500);
 	came(&s, VALUE_RESULT, 3, 500);
 	assert_advice(&s, "narrow", VALUE_RESULT, "are below 2^32");
@@ -417,6 +445,14 @@ static void a_narrow_load(void **state)
 	came(&unknown, VALUE_RESULT, 3, 100);
 	unknown.c.lists[VALUE_RESULT].samples = 1000;
 	assert_int_equal(run(&unknown), 0);
+	came(&extended, VALUE_RESULT, 200, 500); /* movslq: 64 bits in the register alone */
+	came(&extended, VALUE_RESULT, 3, 500);
+	extended.roles.memory_size = 4;
+	assert_int_equal(run(&extended), 0);
+	came(&one, VALUE_RESULT, 200, 500); /* a variable, no array */
+	came(&one, VALUE_RESULT, 3, 500);
+	came(&one, VALUE_ADDRESS, 64, 1000);
+	assert_int_equal(run(&one), 0);
 }
 
 /* Nothing that asks for the instruction speaks without code. */
@@ -441,6 +477,7 @@ int main(void)
 		cmocka_unit_test(an_argument),
 		cmocka_unit_test(no_argument),
 		cmocka_unit_test(a_source),
+		cmocka_unit_test(a_bound),
 		cmocka_unit_test(one_target),
 		cmocka_unit_test(many_targets),
 		cmocka_unit_test(a_divisor),

@@ -28,11 +28,24 @@
  *
  *   1000  mov    %r9,0x10(%rdi)
  *   1004  jmp    201e
+ *
+ * And one whose stack is protected:
+ *
+ *   4000  mov    %fs:0x28,%rax
+ *   4009  mov    %rax,0x8(%rsp)
+ *   400e  xor    %eax,%eax
+ *   4010  mov    0x8(%rsp),%rdx
+ *   4015  sub    %fs:0x28,%rdx
+ *   401e  ret
  */
 static const uint8_t code[] = {0x48, 0x8b, 0x06, 0x31, 0xd2, 0x48, 0x89, 0x47, 0x08, 0xb9, 0x64, 0,
 	0, 0, 0x48, 0x85, 0xd2, 0x75, 0xf2, 0xe8, 0, 0, 0, 0, 0xe9, 0xe3, 0xef, 0xff, 0xff, 0x06,
 	0xc3, /* the fragment */ 0x4c, 0x89, 0x4f, 0x10, 0xe9, 0x15, 0x10, 0, 0};
 enum { MAIN = 31, FRAGMENT = 9 };
+
+static const uint8_t guarded[] = {0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0, 0x48, 0x89, 0x44,
+	0x24, 0x08, 0x31, 0xc0, 0x48, 0x8b, 0x54, 0x24, 0x08, 0x64, 0x48, 0x2b, 0x14, 0x25, 0x28, 0,
+	0, 0, 0xc3};
 
 struct scene {
 	char dir[32], path[64];
@@ -52,17 +65,18 @@ static void check(struct scene *sc, int rc)
 static void fill(struct scene *sc)
 {
 	static const struct range ranges[] = {{0x2000, MAIN}, {0x1000, FRAGMENT}},
-				  bare = {0x3000, 0x10};
+				  bare = {0x3000, 0x10}, whole = {0x4000, sizeof guarded};
 	const struct store_procedure list[] = {
 		{{0x2000, ranges, 2, PROCEDURE_SYMBOL, "work"}, code, sizeof code},
 		{{0x3000, &bare, 1, PROCEDURE_EH_FRAME, NULL}, NULL, 0},
+		{{0x4000, &whole, 1, PROCEDURE_SYMBOL, "guarded"}, guarded, sizeof guarded},
 	};
 	const struct store_image im = {.kind = IMAGE_ELF, .path = "/opt/v/code"};
 	int64_t id;
 
 	_Static_assert(sizeof code == MAIN + FRAGMENT, "the two ranges");
 	check(sc, store_image(sc->s, &im, &id, &sc->e));
-	check(sc, store_procedures_add(sc->s, id, list, 2, &sc->e));
+	check(sc, store_procedures_add(sc->s, id, list, 3, &sc->e));
 }
 
 static int set_up(void **state)
@@ -140,6 +154,24 @@ static void loops(void **state)
 		assert_true(value_code_at(c, inside[i])->in_loop);
 	for (size_t i = 0; i < 7; i++)
 		assert_false(value_code_at(c, outside[i])->in_loop);
+	assert_true(value_code_at(c, 0x200e)->closes);
+	assert_false(value_code_at(c, 0x2009)->closes);
+	assert_false(value_code_at(c, 0x2013)->closes); /* before a jump to the fragment */
+	value_code_destroy(c);
+}
+
+static void guards(void **state)
+{
+	static const uint64_t all[] = {0x4000, 0x4009, 0x4010, 0x4015};
+	struct value_code *c = code_of(*state, 2);
+
+	for (size_t i = 0; i < 4; i++)
+		assert_true(value_code_at(c, all[i])->guards);
+	assert_false(value_code_at(c, 0x400e)->guards);
+	assert_false(value_code_at(c, 0x401e)->guards);
+	value_code_destroy(c);
+	c = code_of(*state, 0);
+	assert_false(value_code_at(c, 0x2000)->guards);
 	value_code_destroy(c);
 }
 
@@ -170,7 +202,7 @@ static void texts(void **state)
 	assert_non_null(strstr(text, "rax,"));
 	assert_true(value_code_name(sc->image, &sc->file, 0x3000, text, sizeof text));
 	assert_string_equal(text, "code!0x3000");
-	assert_false(value_code_name(sc->image, NULL, 0x4000, text, sizeof text));
+	assert_false(value_code_name(sc->image, NULL, 0x5000, text, sizeof text));
 	value_code_destroy(c);
 }
 
@@ -194,6 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(runs),
 		TEST(loops),
+		TEST(guards),
 		TEST(what_it_does),
 		TEST(texts),
 		TEST(no_code),

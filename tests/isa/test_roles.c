@@ -145,6 +145,20 @@ static void places(void **state)
 	assert_true(load.place != below.place && load.place != by.place);
 }
 
+static void memory(void **state)
+{
+	(void)state;
+	assert_int_equal(roles_of("48 8b 04 f7").memory_size, 8);
+	assert_int_equal(roles_of("48 63 04 b7").memory_size, 4); /* movslq (%rdi,%rsi,4),%rax */
+	assert_int_equal(roles_of("0f b6 07").memory_size, 1);    /* movzbl (%rdi),%eax */
+	assert_int_equal(roles_of("48 89 f8").memory_size, 0);
+	assert_true(roles_of("64 48 8b 04 25 28 00 00 00").guard);
+	assert_true(roles_of("64 48 2b 14 25 28 00 00 00").guard);  /* sub */
+	assert_false(roles_of("64 48 8b 04 25 30 00 00 00").guard); /* %fs:0x30 */
+	assert_false(roles_of("64 48 8b 40 28").guard);             /* %fs:0x28(%rax) */
+	assert_false(roles_of("48 8b 47 28").guard);
+}
+
 static void constants(void **state)
 {
 	(void)state;
@@ -183,6 +197,7 @@ int main(void)
 		cmocka_unit_test(operands),
 		cmocka_unit_test(registers),
 		cmocka_unit_test(places),
+		cmocka_unit_test(memory),
 		cmocka_unit_test(constants),
 		cmocka_unit_test(arguments),
 		cmocka_unit_test(no_instruction),
