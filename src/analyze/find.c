@@ -2,9 +2,8 @@
 
 #include "analyze/tally.h"
 #include "base/mem.h"
+#include "image/image.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,24 +16,12 @@ struct wanted {
 	bool is_address;
 };
 
-bool find_address(const char *text, uint64_t *out)
-{
-	char *end;
-
-	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X') ||
-		!isxdigit((unsigned char)text[2]))
-		return false;
-	errno = 0;
-	*out = strtoull(text, &end, 16);
-	return !*end && !errno;
-}
-
 static struct wanted take_apart(const char *text)
 {
 	struct wanted w = {.text = text};
 	const char *bang = strrchr(text, '!');
 
-	w.is_address = find_address(bang ? bang + 1 : text, &w.address);
+	w.is_address = label_address(bang ? bang + 1 : text, &w.address);
 	if (w.is_address && bang)
 		w.image = xstrndup(text, (size_t)(bang - text));
 	return w;

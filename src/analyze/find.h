@@ -25,7 +25,4 @@ enum find_kind {
 enum find_kind find_procedure(
 	const struct tally *t, const char *what, const struct tally_row ***out, size_t *n);
 
-/* "0x4330"; the whole text. */
-bool find_address(const char *text, uint64_t *out);
-
 #endif

@@ -36,7 +36,7 @@ struct value_question value_ask(const char *text, const value_item_list *items)
 
 	if (!text)
 		return q;
-	q.is_address = find_address(bang ? bang + 1 : text, &q.address);
+	q.is_address = label_address(bang ? bang + 1 : text, &q.address);
 	if (q.is_address && bang)
 		q.image = xstrndup(text, (size_t)(bang - text));
 	for (; q.way < VALUE_ASK_NOTHING; q.way++)

@@ -2,6 +2,7 @@
  * The program: finds the verb and runs it.
  */
 #include "base/err.h"
+#include "base/near.h"
 #include "base/term.h"
 #include "cmd/cmd.h"
 
@@ -30,35 +31,6 @@ static const struct verb *verb_find(const char *name)
 		if (!strcmp(verbs[i].name, name))
 			return &verbs[i];
 	return NULL;
-}
-
-static int min3(int a, int b, int c)
-{
-	int m = a < b ? a : b;
-	return m < c ? m : c;
-}
-
-/* Edits (insert, delete, replace) that turn one word into the other; long words are far away. */
-static int edit_distance(const char *a, const char *b)
-{
-	enum { MAX = 24 };
-	size_t na = strlen(a), nb = strlen(b);
-	int row[MAX + 1];
-
-	if (na > MAX || nb > MAX)
-		return MAX;
-	for (size_t j = 0; j <= nb; j++)
-		row[j] = (int)j;
-	for (size_t i = 1; i <= na; i++) {
-		int corner = row[0];
-		row[0] = (int)i;
-		for (size_t j = 1; j <= nb; j++) {
-			int above = row[j];
-			row[j] = min3(above + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1]));
-			corner = above;
-		}
-	}
-	return row[nb];
 }
 
 static const char *verb_nearest(const char *name)

@@ -268,6 +268,7 @@ static void end_and_account(const struct recording *r, struct collector *c)
 	struct collector_status s;
 
 	collector_status(c, &s);
+	target_say_missed(&r->target, c);
 	collector_destroy(c);
 	for (size_t i = 0; i < n && !r->quiet; i++)
 		say_accounting(r, &events[i], &s);

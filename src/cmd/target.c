@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "collect/calibrate.h"
+#include "collect/only.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -96,6 +97,18 @@ static int add_plugin(struct target *t, const char *spec)
 	return 0;
 }
 
+static int add_only(struct target *t, const char *name)
+{
+	struct err e = {0};
+
+	if (t->only.n == ONLY_MOST)
+		return cmd_usage(t->verb, "--only: %d at most", ONLY_MOST);
+	if (only_check(name, &e) < 0)
+		return cmd_usage(t->verb, "%s", e.text);
+	*vec_add(&t->only) = name;
+	return 0;
+}
+
 int target_option(struct target *t, int option, const char *argument)
 {
 	switch (option) {
@@ -158,6 +171,8 @@ int target_option(struct target *t, int option, const char *argument)
 		return 0;
 	case TARGET_PLUGIN:
 		return add_plugin(t, argument);
+	case TARGET_ONLY:
+		return add_only(t, argument);
 	}
 	return -1;
 }
@@ -206,7 +221,8 @@ static void choose_shadow(const struct target *t, double budget, struct sampler_
 		.skip = SKIP_STEPS,
 		.share = t->values ? VALUES_SHARE : edges_share(budget),
 		.user = true,
-		.kernel = true};
+		.kernel = true,
+		.choosy = t->only.n > 0};
 	/* Which samples go on is decided before the interpreter is called: to find there that the
 	 * share is used up costs programs as much as a short burst. */
 	if (!t->no_edges || t->values)
@@ -241,6 +257,10 @@ int target_finish(struct target *t)
 	choose_shadow(t, o->budget, &o->sampling);
 	if (t->nplugins && !t->values && !t->upcall)
 		return cmd_usage(t->verb, "--plugin looks at values: give --values too");
+	if (t->only.n && !t->values && !t->upcall)
+		return cmd_usage(t->verb, "--only chooses values: give --values too");
+	o->only = t->only.p;
+	o->nonly = t->only.n;
 	o->plugins = t->plugins;
 	o->nplugins = t->upcall ? 0 : t->nplugins;
 	return 0;
@@ -265,6 +285,24 @@ void target_say_limits(const struct target *t, struct collector *c)
 			 "CAP_SYSLOG");
 }
 
+void target_say_missed(const struct target *t, const struct collector *c)
+{
+	if (!t->upcall && !sampler_interprets(collector_sampler(c)))
+		return;
+	for (size_t i = 0; i < t->only.n; i++) {
+		struct only_result r;
+
+		collector_only(c, i, &r);
+		if (r.found && !r.seen)
+			cmd_note("--only %s: it was there, but not seen running", r.name);
+		else if (!r.found && r.nearest)
+			cmd_note("--only %s: nothing that ran has this name; did you mean '%s'?",
+				r.name, r.nearest);
+		else if (!r.found)
+			cmd_note("--only %s: nothing that ran has this name", r.name);
+	}
+}
+
 void target_deinit(struct target *t)
 {
 	for (size_t i = 0; i < t->nplugins; i++)
@@ -273,4 +311,5 @@ void target_deinit(struct target *t)
 	vec_deinit(&t->tids);
 	vec_deinit(&t->cpus);
 	vec_deinit(&t->events);
+	vec_deinit(&t->only);
 }

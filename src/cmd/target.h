@@ -26,6 +26,7 @@ struct target {
 	bool upcall; /* values from inside the command, not from the interrupt */
 	struct plugin plugins[PLUGINS_MAX];
 	size_t nplugins;
+	VEC(const char *) only; /* names whose values are kept; none: all */
 	const char *cgroup, *database;
 	double rate, budget; /* budget is a share */
 	int prices;          /* times that the price of a sample is taken before it is believed */
@@ -45,7 +46,8 @@ enum {
 	TARGET_CALIBRATE,
 	TARGET_NO_EDGES,
 	TARGET_VALUES,
-	TARGET_PLUGIN
+	TARGET_PLUGIN,
+	TARGET_ONLY
 };
 
 #define TARGET_LONG                                                                               \
@@ -62,6 +64,7 @@ enum {
 		{"no-edges", no_argument, NULL, TARGET_NO_EDGES},                                 \
 		{"values", optional_argument, NULL, TARGET_VALUES},                               \
 		{"plugin", required_argument, NULL, TARGET_PLUGIN},                               \
+		{"only", required_argument, NULL, TARGET_ONLY},                                   \
 	{                                                                                         \
 		"calibrate", no_argument, NULL, TARGET_CALIBRATE                                  \
 	}
@@ -74,6 +77,9 @@ int target_option(struct target *t, int option, const char *argument);
 int target_finish(struct target *t);
 /* Says what this machine keeps from the samples: a line for each limit. */
 void target_say_limits(const struct target *t, struct collector *c);
+
+/* At the end: names of --only that nothing came of, a line for each. */
+void target_say_missed(const struct target *t, const struct collector *c);
 
 void target_deinit(struct target *t);
 

@@ -10,6 +10,7 @@
 #include "collect/cgroup.h"
 #include "collect/flush.h"
 #include "collect/image_cache.h"
+#include "collect/only.h"
 #include "collect/process.h"
 #include "collect/record.h"
 #include "collect/sampler.h"
@@ -40,6 +41,7 @@ struct attribution {
 	uint64_t nbursts, wrong;
 	struct interp machine; /* that bursts are run again on */
 	struct burst_plugins *plugins;
+	struct only *only; /* NULL: values of all that runs */
 	struct event_counts *counts;
 	size_t nevents;
 	int64_t clock_offset;
@@ -62,6 +64,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	sums_init(&a->sums, o->per_process);
 	bursts_init(&a->bursts);
 	a->plugins = burst_plugins_create(o->plugins, o->nplugins);
+	a->only = only_create(o->only, o->nonly, a->images, a->processes);
 	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
 	*out = a;
 	return 0;
@@ -74,6 +77,7 @@ void attribution_destroy(struct attribution *a)
 	sums_deinit(&a->sums);
 	bursts_deinit(&a->bursts);
 	burst_plugins_destroy(a->plugins);
+	only_destroy(a->only);
 	image_cache_destroy(a->images);
 	process_table_destroy(a->processes);
 	cgroups_destroy(a->cgroups);
@@ -161,7 +165,10 @@ struct journey {
 	struct process *p;
 	uint64_t time;
 	uint32_t who;
+	const struct shadow_burst *burst;
 	struct capture capture;
+	bool kept;  /* something of it */
+	bool shown; /* plug-ins have begun to look at a piece of it */
 };
 
 static uint32_t place(struct journey *j, uint64_t pc, uint64_t *offset)
@@ -171,13 +178,22 @@ static uint32_t place(struct journey *j, uint64_t pc, uint64_t *offset)
 	return place_user(j->a, j->p, pc, j->time, offset);
 }
 
+/* What is not asked for goes no further than this. */
+static bool is_wanted(struct journey *j, uint32_t image, uint64_t offset)
+{
+	if (image == IMAGE_NUMBER_UNKNOWN || (j->a->only && !only_keeps(j->a->only, image, offset)))
+		return false;
+	j->kept = true;
+	return true;
+}
+
 static void take_edge(void *arg, uint64_t from, uint64_t to)
 {
 	struct journey *j = arg;
 	uint64_t at, target;
 	uint32_t image = place(j, from, &at), into = place(j, to, &target);
 
-	if (image == IMAGE_NUMBER_UNKNOWN || into == IMAGE_NUMBER_UNKNOWN)
+	if (into == IMAGE_NUMBER_UNKNOWN || !is_wanted(j, image, at))
 		return;
 	bursts_edge(&j->a->bursts, bursts_group(&j->a->bursts, image, j->who), at,
 		into == image ? 0 : into + 1, target);
@@ -205,7 +221,7 @@ static void take_value(void *arg, uint64_t pc, unsigned kind, uint64_t site, uin
 	uint32_t image = place(j, pc, &key.offset);
 	struct value_profile *values;
 
-	if (image == IMAGE_NUMBER_UNKNOWN)
+	if (!is_wanted(j, image, key.offset))
 		return;
 	values = bursts_values(bursts_group(&j->a->bursts, image, j->who));
 	value_profile_add(values, &key, value, 1);
@@ -213,6 +229,37 @@ static void take_value(void *arg, uint64_t pc, unsigned kind, uint64_t site, uin
 		return;
 	key.context = site_context(j, image, site);
 	value_profile_add(values, &key, value, 1);
+}
+
+static void take_made(void *arg, unsigned kind, uint64_t pc, uint64_t value, uint64_t context)
+{
+	take_value(arg, pc, kind, context, value);
+}
+
+static void end_showing(struct journey *j)
+{
+	if (j->shown)
+		burst_plugins_end(j->a->plugins, j->burst, take_made, j);
+	j->shown = false;
+}
+
+/* Plug-ins see what is wanted only, each stretch as a burst of its own. */
+static void show_step(struct journey *j, const struct interp *m)
+{
+	uint64_t offset;
+
+	if (j->a->only) {
+		uint32_t image = place(j, m->effect.ip, &offset);
+
+		if (!is_wanted(j, image, offset)) {
+			end_showing(j);
+			return;
+		}
+	}
+	if (!j->shown)
+		burst_plugins_begin(j->a->plugins);
+	j->shown = true;
+	burst_plugins_step(j->a->plugins, m);
 }
 
 static void take_step(void *arg, const struct interp *m)
@@ -223,12 +270,7 @@ static void take_step(void *arg, const struct interp *m)
 		take_edge(arg, m->effect.ip, m->effect.next);
 	capture_step(&j->capture, m, take_value, arg);
 	if (j->a->plugins)
-		burst_plugins_step(j->a->plugins, m);
-}
-
-static void take_made(void *arg, unsigned kind, uint64_t pc, uint64_t value, uint64_t context)
-{
-	take_value(arg, pc, kind, context, value);
+		show_step(j, m);
 }
 
 static struct journey journey_of(struct attribution *a, pid_t pid, uint64_t time)
@@ -240,22 +282,31 @@ static struct journey journey_of(struct attribution *a, pid_t pid, uint64_t time
 	return j;
 }
 
-void attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words)
+/* A run of a process never leaves its mappings, nor the kernel. */
+static bool is_concerned(struct attribution *a, const struct journey *j)
+{
+	if (!a->only || j->kept)
+		return true;
+	return j->burst->kernel ? only_concerns_kernel(a->only)
+				: only_concerns_process(a->only, j->p);
+}
+
+bool attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words)
 {
 	struct journey j = journey_of(a, (pid_t)b->pid, b->time);
 
+	j.burst = b;
 	a->nbursts++;
 	if (!b->inputs) {
 		burst_edges(b, words, take_edge, &j);
-		return;
+		return is_concerned(a, &j);
 	}
 	capture_begin(&j.capture, words[INTERP_RCX]);
-	if (a->plugins)
-		burst_plugins_begin(a->plugins);
 	if (!burst_replay(b, words, &a->machine, take_step, &j))
 		a->wrong++;
-	else if (a->plugins)
-		burst_plugins_end(a->plugins, b, take_made, &j);
+	else
+		end_showing(&j);
+	return is_concerned(a, &j);
 }
 
 void attribution_tuple(struct attribution *a, const struct upcall_tuple *t)
@@ -272,6 +323,14 @@ void attribution_bursts(const struct attribution *a, uint64_t *bursts, uint64_t 
 {
 	*bursts = a->nbursts;
 	*wrong = a->wrong;
+}
+
+bool attribution_only(const struct attribution *a, size_t n, struct only_result *out)
+{
+	if (!a->only)
+		return false;
+	only_result(a->only, n, out);
+	return true;
 }
 
 /* ---- from time to time ---- */
@@ -312,6 +371,7 @@ void attribution_flushed(struct attribution *a)
 	sums_clear(&a->sums);
 	bursts_clear(&a->bursts);
 	image_cache_flushed(a->images, a->processes);
+	only_flushed(a->only);
 	for (size_t i = 0; i < a->nevents; i++)
 		a->counts[i] = (struct event_counts){0};
 }

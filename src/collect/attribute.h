@@ -13,6 +13,7 @@
 
 struct attribution;
 struct err;
+struct only_result;
 struct plugin;
 struct record;
 struct sample;
@@ -27,6 +28,8 @@ struct attribution_options {
 	bool kernel;                  /* read kernel symbols */
 	const struct plugin *plugins; /* that look at bursts with values */
 	size_t nplugins;
+	const char *const *only; /* keep bursts of these names only (only.h); none: of all */
+	size_t nonly;
 };
 
 int attribution_create(
@@ -38,7 +41,9 @@ void attribution_scan(struct attribution *a, const pid_t *pids, size_t n);
 
 void attribution_record(struct attribution *a, const struct record *r);
 void attribution_sample(struct attribution *a, const struct sample *s);
-void attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);
+
+/* False when nothing that is wanted can ever come from where this burst was. */
+bool attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);
 
 /* A value or an edge that was found inside the program. */
 void attribution_tuple(struct attribution *a, const struct upcall_tuple *t);
@@ -71,6 +76,9 @@ uint64_t attribution_refused(const struct attribution *a, size_t event);
 /* Bursts since the beginning; those that did not come out as in the kernel when they were run
  * again. */
 void attribution_bursts(const struct attribution *a, uint64_t *bursts, uint64_t *wrong);
+
+/* What came of the nth name; false when none were given. */
+bool attribution_only(const struct attribution *a, size_t n, struct only_result *out);
 
 /* Whether so much has come together that it should be written before it is due. */
 bool attribution_full(const struct attribution *a);

@@ -61,7 +61,11 @@ static uint64_t now_ns(void)
 
 static void sink_record(void *arg, const struct record *r)
 {
-	attribution_record(((struct collector *)arg)->attribution, r);
+	struct collector *c = arg;
+
+	attribution_record(c->attribution, r);
+	if (r->kind == RECORD_MMAP) /* which may be what is wanted */
+		sampler_take_in(c->sampler, r->pid);
 }
 
 static void sink_sample(void *arg, const struct sample *s)
@@ -75,7 +79,10 @@ static void sink_sample(void *arg, const struct sample *s)
 
 static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)
 {
-	attribution_burst(((struct collector *)arg)->attribution, b, words);
+	struct collector *c = arg;
+
+	if (!attribution_burst(c->attribution, b, words))
+		sampler_leave_out(c->sampler, b);
 }
 
 /* Samples of an event that were not taken because CPUs slept through them. */
@@ -271,6 +278,9 @@ static int flush(struct collector *c, bool last, struct err *e)
 	}
 	c->flushes++;
 	c->failure = (struct err){0};
+	/* A lost record or a new module may have brought what was wanted: they are looked at again.
+	 */
+	sampler_take_in(c->sampler, 0);
 	/* Flushing opens images and packs blobs; a process that runs for weeks gives that back. */
 	malloc_trim(0);
 	return 0;
@@ -337,7 +347,9 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 	struct attribution_options ao = {.nevents = n,
 		.per_process = o->per_process,
 		.plugins = o->plugins,
-		.nplugins = o->nplugins};
+		.nplugins = o->nplugins,
+		.only = o->only,
+		.nonly = o->nonly};
 	int r;
 
 	c->o = *o;
@@ -565,4 +577,9 @@ const struct sampler *collector_sampler(const struct collector *c)
 bool collector_kernel_hidden(const struct collector *c)
 {
 	return attribution_kernel_hidden(c->attribution);
+}
+
+void collector_only(const struct collector *c, size_t n, struct only_result *out)
+{
+	attribution_only(c->attribution, n, out);
 }

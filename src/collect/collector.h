@@ -16,6 +16,7 @@
 
 struct collector;
 struct err;
+struct only_result;
 struct plugin;
 struct upcall;
 
@@ -32,6 +33,8 @@ struct collector_options {
 	const struct plugin
 		*plugins; /* that look at bursts with values; they outlive the collector */
 	size_t nplugins;
+	const char *const *only; /* values of these names only (only.h); they outlive it too */
+	size_t nonly;
 	struct upcall *upcall; /* values from inside the programs, may be NULL; outlives it too */
 };
 
@@ -78,6 +81,8 @@ struct collector_status {
 void collector_status(struct collector *c, struct collector_status *out);
 size_t collector_events(const struct collector *c, const struct collector_event **out);
 const struct sampler *collector_sampler(const struct collector *c);
+/* What came of the nth name of options.only. */
+void collector_only(const struct collector *c, size_t n, struct only_result *out);
 bool collector_kernel_hidden(const struct collector *c);
 
 #endif

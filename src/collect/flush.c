@@ -65,21 +65,6 @@ static size_t gather(const struct pc_group **groups, size_t n, struct image_coun
 
 /* ---- procedures ---- */
 
-/* Whether the offsets of an image lead to procedures, and to which address this one. */
-static bool address_of(const struct cached_image *img, uint64_t offset, uint64_t *vaddr)
-{
-	switch (img->kind) {
-	case IMAGE_UNKNOWN:
-	case IMAGE_ANON:
-		return false;
-	case IMAGE_JIT:
-		*vaddr = offset;
-		return true;
-	default:
-		return segments_vaddr(img->segments, img->nsegments, offset, vaddr);
-	}
-}
-
 /* The number in the footprint of the procedure at this address, or -1. */
 static ssize_t find_procedure(const struct flush *f, uint32_t image, uint64_t vaddr)
 {
@@ -108,7 +93,7 @@ static void resolve(const struct flush *f, uint32_t image, const struct pc_count
 		uint64_t vaddr;
 		ssize_t found;
 
-		if (!address_of(img, counts[i].offset, &vaddr))
+		if (!cached_image_address(img, counts[i].offset, &vaddr))
 			continue;
 		found = find_procedure(f, image, vaddr);
 		if (found >= 0)

@@ -279,29 +279,42 @@ int image_cache_code(struct image_cache *c, const struct process_table *t, uint3
 
 /* ---- the kernel ---- */
 
-uint32_t image_cache_of_kernel(struct image_cache *c, uint64_t address, uint64_t *offset)
+static uint32_t kernel_number(struct image_cache *c, struct image *im)
 {
-	struct image *im;
-	struct kernel_entry key = {0}, *entry;
+	struct kernel_entry key = {.im = im}, *entry;
 	bool fresh;
 
-	if (!c->kernel) {
-		*offset = address;
-		return IMAGE_NUMBER_KERNEL;
-	}
-	im = kernel_image_at(c->kernel, address, offset);
-	if (im == c->last_kernel)
-		return c->last_kernel_number;
-	key.im = im;
 	entry = hmap_put(&c->kernel_images, &key, &fresh);
 	if (fresh) {
 		entry->number = add_image(c, image_kind(im), image_path(im), image_id(im));
 		attach(c, entry->number, im, false);
 		c->images.p[entry->number].borrowed = true;
 	}
-	c->last_kernel = im;
-	c->last_kernel_number = entry->number;
 	return entry->number;
+}
+
+uint32_t image_cache_of_kernel(struct image_cache *c, uint64_t address, uint64_t *offset)
+{
+	struct image *im;
+
+	if (!c->kernel) {
+		*offset = address;
+		return IMAGE_NUMBER_KERNEL;
+	}
+	im = kernel_image_at(c->kernel, address, offset);
+	if (im != c->last_kernel) {
+		c->last_kernel_number = kernel_number(c, im);
+		c->last_kernel = im;
+	}
+	return c->last_kernel_number;
+}
+
+bool image_cache_kernel_image(struct image_cache *c, size_t n, uint32_t *number)
+{
+	struct image *im = c->kernel ? kernel_image(c->kernel, n) : NULL;
+
+	*number = im ? kernel_number(c, im) : (uint32_t)IMAGE_NUMBER_KERNEL;
+	return im || (!c->kernel && n == 0);
 }
 
 bool image_cache_kernel_hidden(const struct image_cache *c)
@@ -420,6 +433,25 @@ struct cached_image *image_cache_use(struct image_cache *c, uint32_t n)
 {
 	c->images.p[n].used = c->flush;
 	return &c->images.p[n];
+}
+
+const struct cached_image *image_cache_get(const struct image_cache *c, uint32_t n)
+{
+	return &c->images.p[n];
+}
+
+bool cached_image_address(const struct cached_image *img, uint64_t offset, uint64_t *vaddr)
+{
+	switch (img->kind) {
+	case IMAGE_UNKNOWN:
+	case IMAGE_ANON:
+		return false;
+	case IMAGE_JIT:
+		*vaddr = offset;
+		return true;
+	default:
+		return segments_vaddr(img->segments, img->nsegments, offset, vaddr);
+	}
 }
 
 /* Modules may have come, gone or moved: what was known of their insides is void. */

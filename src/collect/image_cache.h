@@ -61,6 +61,9 @@ uint32_t image_cache_of_file(struct image_cache *c, const struct process_table *
 /* The image and offset of a kernel address. */
 uint32_t image_cache_of_kernel(struct image_cache *c, uint64_t address, uint64_t *offset);
 
+/* The number of the kernel's nth image, itself and then its modules; false after the last. */
+bool image_cache_kernel_image(struct image_cache *c, size_t n, uint32_t *number);
+
 /* The process made code in memory: finds where its map will be, while the process is there. */
 void image_cache_expect_memory(struct image_cache *c, const struct process *p);
 
@@ -73,6 +76,12 @@ uint32_t image_cache_of_memory(struct image_cache *c, const struct process *p, u
 
 /* The image, as one that the flush under way has samples of. */
 struct cached_image *image_cache_use(struct image_cache *c, uint32_t n);
+
+/* The image, only to be looked at. */
+const struct cached_image *image_cache_get(const struct image_cache *c, uint32_t n);
+
+/* The file virtual address of an offset; false where offsets lead to no procedures. */
+bool cached_image_address(const struct cached_image *img, uint64_t offset, uint64_t *vaddr);
 
 /* An image as it can be asked for functions, or NULL when its file is out of reach. */
 struct image *image_cache_functions(

@@ -442,6 +442,11 @@ const struct mapping *process_mapping(
 	return m;
 }
 
+size_t process_mappings(const struct process *p, const struct mapping **out)
+{
+	return space_mappings(((const struct era *)p)->space, out);
+}
+
 const struct mapped_file *mapped_file(const struct process_table *t, uint32_t file)
 {
 	return file_table_get(&t->files, file);

@@ -58,6 +58,9 @@ struct process *process_at(struct process_table *t, pid_t pid, uint64_t time);
 const struct mapping *process_mapping(
 	struct process_table *t, struct process *p, uint64_t pc, uint64_t time);
 
+/* All of them now. */
+size_t process_mappings(const struct process *p, const struct mapping **out);
+
 const struct mapped_file *mapped_file(const struct process_table *t, uint32_t file);
 
 /* A current mapping of the file in the latest era of pid; false when it has none. */

@@ -402,6 +402,18 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink)
 	redraw(s);
 }
 
+void sampler_leave_out(struct sampler *s, const struct shadow_burst *b)
+{
+	if (s->shadow)
+		shadow_leave_out(s->shadow, b);
+}
+
+void sampler_take_in(struct sampler *s, pid_t pid)
+{
+	if (s->shadow)
+		shadow_take_in(s->shadow, pid);
+}
+
 /* ---- accounting ---- */
 
 static const struct counter *first_counter(const struct sampler *s, size_t event)

@@ -94,6 +94,10 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink);
 /* Swaps the tables and delivers everything. */
 void sampler_drain(struct sampler *s, const struct sampler_sink *sink);
 
+/* As shadow_leave_out and shadow_take_in (shadow_user.h). */
+void sampler_leave_out(struct sampler *s, const struct shadow_burst *b);
+void sampler_take_in(struct sampler *s, pid_t pid);
+
 /* Since the last call, per event. */
 struct sampler_account {
 	uint64_t samples;   /* delivered (the sum of counts) */

@@ -74,6 +74,15 @@ struct {
 	__uint(max_entries, 4096);
 } doorbell SEC(".maps");
 
+/* SHADOW_LEFT_OUT of them, or 1 where nobody is left out. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} left_out SEC(".maps");
+
 struct state {
 	struct interp m;
 	u64 first[32]; /* SHADOW_STATE of them */
@@ -375,6 +384,22 @@ full:
 	c->dropped++;
 }
 
+static __always_inline u32 generation_of(const struct task_struct *task)
+{
+	return ((u32)(task->start_time >> 10) * 31 + (u32)task->self_exec_id) & 0xffffff;
+}
+
+/* The kernel's samples have orders of their own. */
+static __always_inline u32 is_left_out(const struct bpf_perf_event_data *ctx)
+{
+	const struct task_struct *task = (void *)bpf_get_current_task_btf();
+	u32 pid = task->tgid, place = pid % SHADOW_LEFT_OUT;
+	const u64 *word = bpf_map_lookup_elem(&left_out, &place);
+
+	return (s64)ctx->regs.rip >= 0 && word &&
+	       *word == SHADOW_PROCESS(pid, generation_of(task));
+}
+
 /* Whether the CPU's share of time has some left; counts what passed since the last look. */
 static __always_inline u32 may_begin(struct shadow_cpu *c, u64 now)
 {
@@ -422,7 +447,7 @@ static __always_inline void interpret(
 	if (p.done <= p.skip)
 		return;
 	c->steps += p.done - p.skip;
-	head.generation = ((u32)(task->start_time >> 10) * 31 + (u32)task->self_exec_id) & 0xffffff;
+	head.generation = generation_of(task);
 	head.pid = task->tgid;
 	head.tid = task->pid;
 	head.time = start;
@@ -448,6 +473,10 @@ int shadow_sample(struct bpf_perf_event_data *ctx)
 
 	if (!c || !s || c->busy)
 		return 0;
+	if (c->orders.choosy && is_left_out(ctx)) {
+		c->left_out++;
+		return 0;
+	}
 	now = bpf_ktime_get_ns();
 	if (!may_begin(c, now)) {
 		c->withheld++;

@@ -32,6 +32,8 @@ struct shadow {
 	struct shadow_cpu *cpus;
 	unsigned ncpus;
 	struct ring_buffer *doorbell;
+	uint64_t *left_out; /* SHADOW_LEFT_OUT of them; NULL: nobody is */
+	bool kernel;        /* interprets it when it is not left out */
 };
 
 /* ---- the machine ---- */
@@ -134,7 +136,8 @@ static void describe_machine(struct shadow_bpf *b)
 	b->rodata->stack_size = STACK_SIZE;
 }
 
-static int open_and_load(unsigned cpus, const struct found *found, struct shadow_bpf **out)
+static int open_and_load(
+	unsigned cpus, bool choosy, const struct found *found, struct shadow_bpf **out)
 {
 	struct shadow_bpf *b = shadow_bpf__open();
 	int r;
@@ -153,6 +156,8 @@ static int open_and_load(unsigned cpus, const struct found *found, struct shadow
 	r = bpf_map__set_max_entries(b->maps.cpus, cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(b->maps.states, cpus);
+	if (!r && choosy)
+		r = bpf_map__set_max_entries(b->maps.left_out, SHADOW_LEFT_OUT);
 	if (!r)
 		r = shadow_bpf__load(b);
 	if (r)
@@ -168,7 +173,7 @@ static int find_direct_map(struct found *out)
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 	struct shadow_bpf *b;
 	uint64_t *word;
-	int r = open_and_load(1, NULL, &b);
+	int r = open_and_load(1, false, NULL, &b);
 
 	if (r)
 		return r;
@@ -200,7 +205,7 @@ static int explain(int code, const char *complaint, struct err *e)
 	return err_errno(e, code, "BPF: cannot load the interpreter%s", complaint);
 }
 
-static int load(struct shadow *s, struct err *e)
+static int load(struct shadow *s, bool choosy, struct err *e)
 {
 	const char *complaint;
 	struct found found;
@@ -209,7 +214,7 @@ static int load(struct shadow *s, struct err *e)
 	complaint_begin();
 	r = find_direct_map(&found);
 	if (!r)
-		r = open_and_load(s->ncpus, &found, &s->bpf);
+		r = open_and_load(s->ncpus, choosy, &found, &s->bpf);
 	complaint = complaint_end();
 	return r ? explain(r, complaint, e) : 0;
 }
@@ -217,6 +222,17 @@ static int load(struct shadow *s, struct err *e)
 static int ignore_ring(void *arg, void *data, size_t size)
 {
 	(void)arg, (void)data, (void)size;
+	return 0;
+}
+
+static int map_left_out(struct shadow *s, struct err *e)
+{
+	void *p = mmap(NULL, SHADOW_LEFT_OUT * sizeof *s->left_out, PROT_READ | PROT_WRITE,
+		MAP_SHARED, bpf_map__fd(s->bpf->maps.left_out), 0);
+
+	if (p == MAP_FAILED)
+		return err_errno(e, -errno, "BPF: cannot map the interpreter's processes");
+	s->left_out = p;
 	return 0;
 }
 
@@ -238,6 +254,7 @@ static int map_buffers(struct shadow *s, const struct shadow_options *o, struct 
 			.user = o->user,
 			.kernel = o->kernel,
 			.exact = o->exact,
+			.choosy = o->choosy,
 			.most_ns = MOST_NS,
 			.share = (uint32_t)(o->share * 65536)};
 	return 0;
@@ -249,9 +266,12 @@ int shadow_create(const struct shadow_options *o, unsigned cpus, struct shadow *
 	int r;
 
 	s->ncpus = cpus;
-	r = load(s, e);
+	s->kernel = o->kernel;
+	r = load(s, o->choosy, e);
 	if (!r)
 		r = map_buffers(s, o, e);
+	if (!r && o->choosy)
+		r = map_left_out(s, e);
 	if (r < 0)
 		shadow_destroy(s);
 	else
@@ -266,6 +286,8 @@ void shadow_destroy(struct shadow *s)
 	ring_buffer__free(s->doorbell);
 	if (s->cpus)
 		munmap(s->cpus, s->ncpus * sizeof *s->cpus);
+	if (s->left_out)
+		munmap(s->left_out, SHADOW_LEFT_OUT * sizeof *s->left_out);
 	shadow_bpf__destroy(s->bpf);
 	free(s);
 }
@@ -314,10 +336,44 @@ void shadow_service(struct shadow *s, uint64_t until, shadow_fn *fn, void *arg)
 		service_cpu(&s->cpus[i], until, fn, arg);
 }
 
+/* ---- choosing ---- */
+
+static void interpret_kernel(struct shadow *s, bool yes)
+{
+	for (unsigned i = 0; i < s->ncpus; i++)
+		__atomic_store_n(&s->cpus[i].orders.kernel, yes, __ATOMIC_RELAXED);
+}
+
+void shadow_leave_out(struct shadow *s, const struct shadow_burst *b)
+{
+	if (!s->left_out)
+		return;
+	if (b->kernel)
+		interpret_kernel(s, false);
+	else
+		__atomic_store_n(&s->left_out[b->pid % SHADOW_LEFT_OUT],
+			SHADOW_PROCESS(b->pid, b->generation), __ATOMIC_RELAXED);
+}
+
+void shadow_take_in(struct shadow *s, pid_t pid)
+{
+	if (!s->left_out)
+		return;
+	if (pid > 0) {
+		__atomic_store_n(
+			&s->left_out[(uint32_t)pid % SHADOW_LEFT_OUT], 0, __ATOMIC_RELAXED);
+		return;
+	}
+	memset(s->left_out, 0, SHADOW_LEFT_OUT * sizeof *s->left_out);
+	interpret_kernel(s, s->kernel);
+}
+
 void shadow_statistics(const struct shadow *s, struct shadow_statistics *out)
 {
 	*out = (struct shadow_statistics){
 		.map_bytes = s->ncpus * (sizeof *s->cpus + sizeof(struct interp))};
+	if (s->left_out)
+		out->map_bytes += SHADOW_LEFT_OUT * sizeof *s->left_out;
 	for (unsigned i = 0; i < s->ncpus; i++) {
 		const struct shadow_cpu *c = &s->cpus[i];
 
@@ -327,6 +383,7 @@ void shadow_statistics(const struct shadow *s, struct shadow_statistics *out)
 		out->dropped += c->dropped;
 		out->withheld += c->withheld;
 		out->refused += c->refused;
+		out->left_out += c->left_out;
 		if (c->longest > out->longest)
 			out->longest = c->longest;
 		for (int k = 0; k < INTERP_STOPS; k++)

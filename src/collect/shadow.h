@@ -35,6 +35,13 @@ struct shadow_burst {
 #define SHADOW_HEAD (sizeof(struct shadow_burst) / 8)
 #define SHADOW_MOST (SHADOW_HEAD + SHADOW_STATE + INTERP_INPUTS + 2 * SHADOW_EDGES) /* words */
 
+/*
+ * Processes in which no burst begins: pid and exec generation in one word, in the place that the
+ * pid leads to. User space sets them; one may push out another, which then is interpreted again.
+ */
+#define SHADOW_LEFT_OUT                 16384
+#define SHADOW_PROCESS(pid, generation) ((u64)(pid) << 32 | (generation))
+
 /* What a CPU may do; set by user space, read at every burst. */
 struct shadow_orders {
 	u32 steps;  /* at most; drawn at random up to here, as the ASPLOS 2000 paper's section 7 */
@@ -44,6 +51,7 @@ struct shadow_orders {
 	u32 most_ns;      /* of one burst */
 	u32 share;        /* of each CPU's time for all bursts together, in 1/65536 */
 	u32 exact;        /* no mixed lengths: always as many steps as that */
+	u32 choosy, pad;  /* some processes are left out */
 };
 
 /* A CPU's buffer. Nothing is atomic: all of it belongs to its CPU, except what user space is said
@@ -58,6 +66,7 @@ struct shadow_cpu {
 	u64 bursts, steps, ns; /* done */
 	u64 dropped;           /* bursts that found no room */
 	u64 refused;           /* samples of a mode that is not asked for, or without memory */
+	u64 left_out;          /* samples of processes without anything that is wanted */
 	u64 stops[16];         /* by enum interp_stop */
 	u64 longest;           /* ns of the longest burst */
 	u64 tail __attribute__((aligned(64))); /* words read; set by user space */

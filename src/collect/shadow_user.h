@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct err;
 struct shadow;
@@ -22,6 +23,7 @@ struct shadow_options {
 	double share;   /* of each CPU's time, at most */
 	bool exact;     /* lengths are not mixed */
 	bool user, kernel;
+	bool choosy; /* shadow_leave_out will be called */
 };
 
 /*
@@ -44,8 +46,16 @@ typedef void shadow_fn(void *arg, const struct shadow_burst *b, const uint64_t *
 /* Hands over what was interpreted by `until` (CLOCK_MONOTONIC ns). */
 void shadow_service(struct shadow *s, uint64_t until, shadow_fn *fn, void *arg);
 
+/*
+ * Begins no more bursts where this one was: in its process until the next exec, or in the kernel.
+ * shadow_take_in makes an end of it for a process, or for all with pid 0. Both only write memory
+ * that is shared with the interpreter.
+ */
+void shadow_leave_out(struct shadow *s, const struct shadow_burst *b);
+void shadow_take_in(struct shadow *s, pid_t pid);
+
 struct shadow_statistics {
-	uint64_t bursts, steps, ns, longest, dropped, withheld, refused;
+	uint64_t bursts, steps, ns, longest, dropped, withheld, refused, left_out;
 	uint64_t stops[INTERP_STOPS];
 	size_t map_bytes;
 };

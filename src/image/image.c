@@ -1,5 +1,6 @@
 #include "image/image.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -231,6 +232,12 @@ size_t image_procedures(struct image *im, const struct procedure **out)
 	return procedures_all(&im->procedures, out);
 }
 
+void image_search(struct image *im, image_likes_fn *likes, image_found_fn *found, void *arg)
+{
+	need_functions(im);
+	procedures_search(&im->procedures, likes, found, arg);
+}
+
 size_t image_memory(const struct image *im)
 {
 	return sizeof *im + strlen(im->path) + 1 + im->segments.space * sizeof *im->segments.p +
@@ -247,6 +254,18 @@ const char *procedure_label(
 		snprintf(text, size, "%s!0x%llx", slash ? slash + 1 : image_path,
 			(unsigned long long)p->start);
 	return text;
+}
+
+bool label_address(const char *text, uint64_t *out)
+{
+	char *end;
+
+	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X') ||
+		!isxdigit((unsigned char)text[2]))
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, 16);
+	return !*end && !errno;
 }
 
 /* ---- code ---- */

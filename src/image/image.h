@@ -72,6 +72,9 @@ struct procedure {
 const char *procedure_label(
 	const struct procedure *p, const char *image_path, char *text, size_t size);
 
+/* The address in such a label, "0x4330"; the whole text must be one. */
+bool label_address(const char *text, uint64_t *out);
+
 struct image;
 
 /*
@@ -101,6 +104,11 @@ bool segments_vaddr(const struct segment *s, size_t n, uint64_t offset, uint64_t
 /* The procedure that covers vaddr, or NULL when the image has no code there. */
 const struct procedure *image_procedure_at(struct image *im, uint64_t vaddr);
 size_t image_procedures(struct image *im, const struct procedure **out); /* by start */
+
+/* The procedures that have a name and whose name the caller likes; the others are not even made. */
+typedef bool image_likes_fn(void *arg, const char *name);
+typedef void image_found_fn(void *arg, const struct procedure *p);
+void image_search(struct image *im, image_likes_fn *likes, image_found_fn *found, void *arg);
 
 /* Appends the code bytes of a range; -ENOENT where the file has none, -EBADMSG when it is short. */
 int image_code(struct image *im, const struct range *r, struct buf *out);

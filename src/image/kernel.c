@@ -436,6 +436,17 @@ struct image *kernel_image_at(struct kernel *k, uint64_t address, uint64_t *offs
 	return k->vmlinux;
 }
 
+struct image *kernel_image(struct kernel *k, size_t n)
+{
+	if (n == 0)
+		return k->vmlinux;
+	vec_each (m, &k->modules) {
+		if (m->here && m->im && --n == 0)
+			return m->im;
+	}
+	return NULL;
+}
+
 /* BPF programs come and go unseen: an address that nothing covers may be a new one. */
 int kernel_refresh(struct kernel *k)
 {

@@ -10,6 +10,7 @@
 #define CULPRIT_IMAGE_KERNEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct err;
@@ -28,6 +29,10 @@ void kernel_destroy(struct kernel *k);
 
 /* The image and offset of a kernel address; never fails (what nothing covers is in vmlinux). */
 struct image *kernel_image_at(struct kernel *k, uint64_t address, uint64_t *offset);
+
+/* The images that there are now, from 0 on: the kernel itself, then modules; NULL after the last.
+ */
+struct image *kernel_image(struct kernel *k, size_t n);
 
 /* Reads kallsyms again when modules were loaded since (-EAGAIN: nothing changed). */
 int kernel_refresh(struct kernel *k);

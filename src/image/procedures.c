@@ -115,12 +115,17 @@ void procedures_finish(struct procedures *ps)
 	})
 
 /* The names of a JIT are made for people, and may hold what looks like a version. */
+static char *demangled(const struct procedure_row *row, const char *raw)
+{
+	return row->source == PROCEDURE_JIT ? NULL : demangle(raw);
+}
+
 static const char *readable_name(struct procedures *ps, const struct procedure_row *row)
 {
 	if (!row->name)
 		return NULL;
 	const char *raw = names_get(&ps->names, row->name);
-	_cleanup_free_ char *readable = row->source == PROCEDURE_JIT ? NULL : demangle(raw);
+	_cleanup_free_ char *readable = demangled(row, raw);
 	return arena_strdup(&ps->arena, readable ? readable : raw);
 }
 
@@ -235,6 +240,20 @@ size_t procedures_all(struct procedures *ps, const struct procedure **out)
 	}
 	*out = ps->all;
 	return ps->rows.n;
+}
+
+void procedures_search(
+	struct procedures *ps, image_likes_fn *likes, image_found_fn *found, void *arg)
+{
+	for (size_t i = 0; i < ps->rows.n; i++) {
+		const struct procedure_row *row = &ps->rows.p[i];
+		if (!row->name)
+			continue;
+		const char *raw = names_get(&ps->names, row->name);
+		_cleanup_free_ char *readable = demangled(row, raw);
+		if (likes(arg, readable ? readable : raw))
+			found(arg, make_row(ps, i));
+	}
 }
 
 size_t procedures_memory(const struct procedures *ps)

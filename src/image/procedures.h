@@ -53,6 +53,8 @@ void procedures_finish(struct procedures *ps); /* orders fragments, gives back s
  */
 const struct procedure *procedures_at(struct procedures *ps, uint64_t vaddr);
 size_t procedures_all(struct procedures *ps, const struct procedure **out);
+void procedures_search(
+	struct procedures *ps, image_likes_fn *likes, image_found_fn *found, void *arg);
 size_t procedures_memory(const struct procedures *ps);
 
 #endif

@@ -349,6 +349,90 @@ static void test_no_mode(void **state)
 	assert_int_equal(s.shadow.ns, 0);
 }
 
+/* ---- who is left out ---- */
+
+struct choice {
+	struct shadow_burst user, kernel; /* the last of each */
+	uint64_t nuser, nkernel;
+};
+
+static void take_choice(void *arg, const struct shadow_burst *b, const uint64_t *words)
+{
+	struct choice *c = arg;
+
+	(void)words;
+	*(b->kernel ? &c->kernel : &c->user) = *b;
+	*(b->kernel ? &c->nkernel : &c->nuser) += 1;
+}
+
+/* Works until there are so many more samples of this process that went no further. */
+static void work_until_left_out(struct seen *v, struct sampler_statistics *s, uint64_t more)
+{
+	uint64_t enough;
+
+	sampler_statistics(rig.s, s);
+	enough = s->shadow.left_out + more;
+	while (s->shadow.left_out < enough && rig_patient(&rig)) {
+		mixed_work(v);
+		sampler_drain(rig.s, &rig.sink);
+		sampler_statistics(rig.s, s);
+	}
+	assert_true(s->shadow.left_out >= enough);
+}
+
+static void work_until_seen(struct seen *v, const struct choice *c)
+{
+	while ((c->nuser < 20 || c->nkernel < 20) && rig_patient(&rig)) {
+		mixed_work(v);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	assert_true(c->nuser >= 20 && c->nkernel >= 20);
+}
+
+static void test_left_out(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {
+		.steps = 32, .share = 0.5, .user = true, .kernel = true, .choosy = true};
+	struct sampler_statistics s;
+	struct choice c = {0};
+	struct seen v;
+
+	seen_init(&v);
+	open_or_skip(&o, 1, take_choice, &c);
+	work_until_seen(&v, &c);
+	sampler_statistics(rig.s, &s);
+	assert_int_equal(s.shadow.left_out, 0);
+
+	sampler_leave_out(rig.s, &c.user);
+	sampler_drain(rig.s, &rig.sink);
+	c.nuser = c.nkernel = 0;
+	work_until_left_out(&v, &s, 50);
+	assert_int_equal(c.nuser, 0);
+	assert_true(c.nkernel > 0);
+
+	sampler_leave_out(rig.s, &c.kernel);
+	sampler_drain(rig.s, &rig.sink);
+	c.nuser = c.nkernel = 0;
+	work_until_left_out(&v, &s, 50);
+	assert_int_equal(c.nuser + c.nkernel, 0);
+
+	/* Its pid after another exec is another program. */
+	c.user.generation ^= 1;
+	sampler_leave_out(rig.s, &c.user);
+	sampler_take_in(rig.s, 0);
+	work_until_seen(&v, &c);
+
+	sampler_leave_out(rig.s, &c.user);
+	sampler_drain(rig.s, &rig.sink);
+	work_until_left_out(&v, &s, 20);
+	sampler_take_in(rig.s, getpid());
+	c.nuser = 0;
+	work_until_seen(&v, &c);
+	rig_close(&rig, &s);
+	check_books(&s);
+}
+
 /* ---- room ---- */
 
 /* Not aligned, so that every element takes two words of either side. */
@@ -472,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_user_only),
 		cmocka_unit_test(test_kernel_only),
 		cmocka_unit_test(test_no_mode),
+		cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_inputs_fill),
 		cmocka_unit_test(test_nobody_drains),
 		cmocka_unit_test(test_share_is_kept),

@@ -144,6 +144,118 @@ holds() { # ROW VALUE TRUTH
 	[ "$once" = "$again" ]
 }
 
+# ---- --only ----
+
+# Records with the names given; then `only_rows` tells the procedures that have values.
+only() { # NAME... [OPTION...] -- COMMAND...
+	local names=()
+	while [[ $1 != -* ]]; do
+		names+=(--only "$1")
+		shift
+	done
+	"$CULPRIT" record --values "${names[@]}" -e cpu-clock -F 4000 -o "$db" "$@" 2> said
+	cat said
+}
+
+only_rows() {
+	"$CULPRIT" values -i "$db" --json | jq -c '[.rows[].procedure] | unique'
+}
+
+# The procedures that have edges.
+only_edges() {
+	"$CULPRIT" export -i "$db" -f counts | awk '/^procedure / { p = $2 } /^edge / { print p }' | sort -u
+}
+
+@test "only: one procedure, with the same values as ever" {
+	need_values
+	only divide -- "$programs/values" 1.2
+	[ "$(only_rows)" = '["divide"]' ]
+	recorded=$db
+	r=$(row '.procedure == "divide" and (.operand | startswith("divisor"))')
+	holds "$r" 0xa 0.984
+	[ "$(only_edges | wc -l)" = 1 ]
+	run ! grep -- --only said
+	# Samples are kept of all.
+	"$CULPRIT" top -i "$db" --json | jq -e '[.rows[].procedure] | index("scale") and index("gather")'
+}
+
+@test "only: arguments are seen though the caller is not named" {
+	need_values
+	only values!scale 'boun[d]' -- "$programs/values" 1.2
+	[ "$(only_rows)" = '["bound","scale"]' ]
+	recorded=$db
+	r=$(row '.procedure == "scale" and .operand == "argument 2 %rsi"')
+	holds "$r" 0x30 0.96875
+}
+
+@test "only: an image, on the whole machine, among others" {
+	need_values
+	cp "$programs/values" named
+	"$programs/values" 1.5 &
+	only named -a -- ./named 1.5
+	wait
+	"$CULPRIT" values -i "$db" --json | jq -e --arg p "$dir/named" '[.rows[].image] | unique == [$p]'
+	"$CULPRIT" export -i "$db" -f counts | grep '^image ' | grep -v "$dir/named" > others || true
+	[ ! -s others ]
+}
+
+@test "only: what is started and loaded later" {
+	need_values
+	gcc -shared -fPIC -O2 -g -o plugin.so "$root/tests/e2e/programs/plugin/plugin.c"
+	only plugin_work -- sh -c "'$programs/dlopener' ./plugin.so 1.6"
+	[ "$(only_rows)" = '["plugin_work"]' ]
+	run ! grep -- --only said
+}
+
+@test "only: a procedure without a name, by its address" {
+	need_values
+	strip -o bare "$programs/values"
+	start=$(nm "$programs/values" | awk '$3 == "divide" { print $1 }' | sed 's/^0*/0x/')
+	only "bare!$start" -- ./bare 1.2
+	[ "$(only_rows)" = "[\"bare!$start\"]" ]
+}
+
+@test "only: in the kernel" {
+	need_values
+	only '[kernel]' -- dd if=/dev/zero of=/dev/null bs=64 count=1500000 status=none
+	"$CULPRIT" values -i "$db" --json | jq -e '(.rows | length > 0) and ([.rows[].image] | unique == ["[kernel]"])'
+}
+
+@test "only: what a plug-in makes" {
+	need_values
+	"$CULPRIT" record --values --plugin conflicts -e cpu-clock -F 4000 -o "$db" -- "$programs/plugin_loads" blocked 0.6
+	"$CULPRIT" values -i "$db" --json --kind conflict | jq -e '.rows | length > 0'
+	rm "$db"
+	"$CULPRIT" record --values --plugin conflicts --only main -e cpu-clock -F 4000 -o "$db" -- "$programs/plugin_loads" blocked 0.6
+	"$CULPRIT" values -i "$db" --json --kind conflict | jq -e '[.rows[].procedure] - ["main"] == []'
+	rm "$db"
+	"$CULPRIT" record --values --plugin conflicts --only blocked -e cpu-clock -F 4000 -o "$db" -- "$programs/plugin_loads" blocked 0.6
+	"$CULPRIT" values -i "$db" --json --kind conflict | jq -e '[.rows[].procedure] | unique == ["blocked"]'
+}
+
+@test "only: from inside the program" {
+	"$CULPRIT" record --values=upcall --only divide -e cpu-clock -F 1000 -o "$db" -- "$programs/values" 1.2
+	[ "$(only_rows)" = '["divide"]' ]
+}
+
+@test "only: names that nothing has" {
+	need_values
+	only divid libc.so nosuch -- "$programs/values" 0.4
+	[ "$(only_rows)" = '[]' ]
+	grep -q "^culprit: --only divid: nothing that ran has this name; did you mean 'divide'?$" said
+	grep -q "^culprit: --only libc.so: nothing that ran has this name; did you mean 'libc.so.6'?$" said
+	grep -q "^culprit: --only nosuch: nothing that ran has this name" said
+	[ "$(grep -c -- '--only' said)" = 3 ]
+}
+
+@test "only: wrong usage" {
+	for args in "--only x" "--values --only 0x4330" "--values --only="; do
+		run "$CULPRIT" record $args -- true
+		[ "$status" -eq 2 ] || { echo "record $args: status $status"; false; }
+		[ "${#lines[@]}" -eq 1 ] || { echo "record $args: $output"; false; }
+	done
+}
+
 @test "without values: targets are there, and a line says how to get the rest" {
 	"$(dirname "$CULPRIT")/tests/fixtures/makedb" small t.db
 	"$CULPRIT" values -i t.db --targets > out
