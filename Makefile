@@ -102,7 +102,9 @@ build/plugins/%.so: plugins/%.c src/values/plugin.h | build/.packages
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libculprit.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(BUILD)/libculprit.a $(LIBS) -lcmocka
+	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(BUILD)/libculprit.a $(LIBS) -lcmocka $(ORACLE)
+
+$(BUILD)/tests/isa/test_interp_unicorn: ORACLE := -lunicorn
 
 # The interpreter as it is in the kernel, on cases that a test makes.
 $(BUILD)/gen/tests/%.bpf.o: tests/%.bpf.c | build/.packages
@@ -205,7 +207,8 @@ bench: all helpers build/bench/synthetic_week build/bench/hotlists build/bench/b
 
 # apt runs only when a package is missing, with sudo when not root.
 PACKAGES := build-essential pkg-config clang llvm libclang-rt-dev libzydis-dev libelf-dev libdw-dev \
-	libbpf-dev bpftool libsqlite3-dev libzstd-dev libcap-dev libcmocka-dev bats jq sqlite3
+	libbpf-dev bpftool libsqlite3-dev libzstd-dev libcap-dev libcmocka-dev libunicorn-dev bats jq \
+	sqlite3
 build/.packages: Makefile tools/packages
 	@mkdir -p build
 	@tools/packages $(PACKAGES)

@@ -451,7 +451,7 @@ static unsigned store_code(
 	for (unsigned code = 1; code <= 5; code++)
 		if (bytes == 1u << (code - 1))
 			return code;
-	return bytes == 10 ? 5 : INTERP_E_STORE_ANY; /* x87: six bytes too many are unknown */
+	return bytes == 10 ? 5 : INTERP_E_STORE_ANY; /* and INTERP_E_TEN */
 }
 
 static u64 flags(const struct decoded *d)
@@ -744,6 +744,8 @@ static u64 make_entry(const struct opcode *o, int reg, bool direct)
 		e |= INTERP_E_MODRM;
 	if (!direct && is_aligned(&d))
 		e |= INTERP_E_ALIGNED;
+	if (stored_bytes(&d) == 10)
+		e |= INTERP_E_TEN;
 	e |= flags(&d) | results(&d) | (u64)store_code(o, &t, stored_bytes(&d), size) << 61;
 	if (o->encoding != LEGACY && decode(o, &t2, &longer))
 		e |= results(&longer); /* vzeroall is a longer vzeroupper */

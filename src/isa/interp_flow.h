@@ -462,11 +462,13 @@ INTERP_FN int interp_result(struct interp *m)
 		bytes = code == INTERP_E_STORE_VL ? INTERP_P_VL(i->prefix) : 1u << (code - 1);
 		if (bytes == 4 && INTERP_E_SIZE(entry) == INTERP_S_Y)
 			bytes = i->size;
+		if (entry & INTERP_E_TEN)
+			bytes = 10;
 		for (u32 k = 0; k < 8; k++) {
 			if (k * 8 >= bytes)
 				break;
-			stop = interp_store_operand(
-				m, i->address + k * 8, bytes < 8 ? bytes : 8, 0, 1);
+			stop = interp_store_operand(m, i->address + k * 8,
+				bytes - k * 8 < 8 ? bytes - k * 8 : 8, 0, 1);
 			if (stop)
 				return stop;
 		}

@@ -93,6 +93,7 @@ enum interp_size {
 #define INTERP_E_GROUP        (1u << 19)
 #define INTERP_E_SPLIT        (1u << 20)
 #define INTERP_E_ALIGNED      (1u << 21) /* a vector in memory has to be */
+#define INTERP_E_TEN          (1u << 22) /* of the 16 bytes it stores: x87, sgdt */
 #define INTERP_E_SET(e)       ((u32)((e) >> 24) & 0xfff) /* flags that get a value */
 #define INTERP_E_UNDEFINED(e) ((u32)((e) >> 36) & 0xfff) /* flags that get any */
 

@@ -166,9 +166,10 @@ static inline bool trial_can_write(const struct trial *t, u64 address)
 	       t->rights[(address - NATIVE_DATA) / NATIVE_PAGE] == NATIVE_WRITABLE;
 }
 
-static inline bool is_canonical(u64 address)
+/* With so many bits of addresses as a processor has. */
+static inline bool is_canonical(u64 address, unsigned bits)
 {
-	return (u64)((s64)(address << 16) >> 16) == address;
+	return (u64)((s64)(address << (64 - bits)) >> (64 - bits)) == address;
 }
 
 static inline u64 trial_word(const struct trial *t, u32 word)
@@ -426,6 +427,11 @@ static inline bool trial_may_trap(const struct form *f)
 	case ZYDIS_MNEMONIC_FXRSTOR64:
 	case ZYDIS_MNEMONIC_RDPMC: /* the system decides */
 	case ZYDIS_MNEMONIC_XGETBV:
+	case ZYDIS_MNEMONIC_SGDT: /* and does them itself, as far as it understands them */
+	case ZYDIS_MNEMONIC_SIDT:
+	case ZYDIS_MNEMONIC_SLDT:
+	case ZYDIS_MNEMONIC_SMSW:
+	case ZYDIS_MNEMONIC_STR:
 	case ZYDIS_MNEMONIC_ENTER: /* the end of the new frame, which is not written */
 		return true;
 	default:
@@ -444,7 +450,7 @@ static inline void trial_judge_missed_fault(struct trial *t)
 		t->tally->lacking++;
 	else if (memory && trial_reaches_outside(t))
 		t->tally->unmapped++; /* what it would have loaded is unknown */
-	else if (memory && !is_canonical(t->m.ip))
+	else if (memory && !is_canonical(t->m.ip, 48) && is_canonical(t->m.ip, 57))
 		t->tally->unmapped++; /* on a machine with longer addresses it would go there */
 	else if (memory && trial_may_trap(&t->form))
 		t->tally->unmapped++;
