@@ -6,22 +6,12 @@
 
 #include "base/mem.h"
 
-/* An array of n + 1 elements, so that none is of no size. */
-static uint32_t *numbers(uint32_t n, uint32_t value)
-{
-	uint32_t *p = xmalloc(((size_t)n + 1) * sizeof *p);
-
-	for (uint32_t i = 0; i < n; i++)
-		p[i] = value;
-	return p;
-}
-
 /* Rows by one end of the edges, `end` pointing to that of edge 0, in ascending order. */
 static void rows_init(const struct graph *g, const uint32_t *end, uint32_t **first, uint32_t **row)
 {
 	const size_t stride = sizeof *g->edge / sizeof *end;
 	uint32_t *f = xcalloc((size_t)g->nodes + 2, sizeof *f);
-	uint32_t *r = numbers(g->edges, 0);
+	uint32_t *r = graph_numbers(g->edges, 0);
 
 	/* Counted two places on, f[n + 1] is where row n begins, and where it ends once filled. */
 	for (uint32_t e = 0; e < g->edges; e++)
@@ -77,18 +67,18 @@ void graph_deinit(struct graph *g)
 
 void graph_walk_init(struct graph_walk *w, const struct graph *g, uint32_t root)
 {
-	_cleanup_free_ uint32_t *stack = numbers(g->nodes, 0);
-	_cleanup_free_ uint32_t *next = numbers(g->nodes, 0); /* place in out, by node */
+	_cleanup_free_ uint32_t *stack = graph_numbers(g->nodes, 0);
+	_cleanup_free_ uint32_t *next = graph_numbers(g->nodes, 0); /* place in out, by node */
 	uint32_t depth = 1, posts = 0;
 
 	assert(root < g->nodes);
 	*w = (struct graph_walk){
 		.root = root,
-		.pre = numbers(g->nodes, GRAPH_NONE),
-		.post = numbers(g->nodes, GRAPH_NONE),
-		.preorder = numbers(g->nodes, 0),
-		.postorder = numbers(g->nodes, 0),
-		.parent = numbers(g->nodes, GRAPH_NONE),
+		.pre = graph_numbers(g->nodes, GRAPH_NONE),
+		.post = graph_numbers(g->nodes, GRAPH_NONE),
+		.preorder = graph_numbers(g->nodes, 0),
+		.postorder = graph_numbers(g->nodes, 0),
+		.parent = graph_numbers(g->nodes, GRAPH_NONE),
 	};
 	memcpy(next, g->out_first, (size_t)g->nodes * sizeof *next);
 	stack[0] = root;
@@ -122,4 +112,13 @@ void graph_walk_deinit(struct graph_walk *w)
 	free(w->postorder);
 	free(w->parent);
 	*w = (struct graph_walk){0};
+}
+
+uint32_t *graph_numbers(uint32_t n, uint32_t value)
+{
+	uint32_t *p = xmalloc(((size_t)n + 1) * sizeof *p);
+
+	for (uint32_t i = 0; i < n; i++)
+		p[i] = value;
+	return p;
 }

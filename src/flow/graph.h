@@ -16,8 +16,7 @@ struct graph_edge {
 	uint32_t from, to;
 };
 
-/* out[out_first[n] .. out_first[n + 1]) are the edges that leave n, in ascending order; in alike.
- */
+/* out[out_first[n] .. out_first[n + 1]) are the edges that leave n, ascending; in alike. */
 struct graph {
 	uint32_t nodes, edges;
 	struct graph_edge *edge;
@@ -60,5 +59,7 @@ struct graph_walk {
 
 void graph_walk_init(struct graph_walk *w, const struct graph *g, uint32_t root);
 void graph_walk_deinit(struct graph_walk *w);
+
+uint32_t *graph_numbers(uint32_t n, uint32_t value); /* n times the value; never of no size */
 
 #endif
