@@ -29,7 +29,8 @@ static const struct limits {
 enum {
 	COPY_MOST = 256,   /* bytes that are worth being inlined */
 	STRIDE_LEAST = 64, /* a line of cache */
-	LOOP_MOST = 64,    /* the bound of a loop that is worth being unrolled */
+	LOOP_MOST = 64,    /* the bound of a loop that is worth being unrolled, ... */
+	BODY_MOST = 64,    /* ... and its instructions */
 };
 #define LATENCY_SHARE 0.20 /* of loads that go beyond the second level */
 #define WAIT_SHARE    0.10 /* of the procedure's samples at the load and the instruction behind it */
@@ -216,9 +217,9 @@ static void specialise_bound(struct advising *a)
 	const struct advice_list *l = &a->c->lists[VALUE_SOURCE];
 	char *text;
 
-	if (!r || r->operation != OPERATION_COMPARE || !a->c->closes || r->constant_source ||
-		a->c->in_code || !invariant(l, SPECIALISE) || !l->values[0].value ||
-		l->values[0].value > LOOP_MOST)
+	if (!r || r->operation != OPERATION_COMPARE || !a->c->loop || a->c->loop > BODY_MOST ||
+		r->constant_source || a->c->in_code || !invariant(l, SPECIALISE) ||
+		!l->values[0].value || l->values[0].value > LOOP_MOST)
 		return;
 	text = begin(a, SPECIALISE, VALUE_SOURCE);
 	if (text)

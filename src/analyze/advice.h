@@ -47,7 +47,7 @@ struct advice_case {
 	bool in_code;      /* the procedure has the most frequent source as an immediate */
 	bool is_stored;    /* the loop also stores to what it loads */
 	bool in_loop;      /* stands in a loop of the procedure */
-	bool closes;       /* the branch behind it goes back to the loop's start */
+	uint32_t loop;     /* its instructions, when the branch behind this one closes it */
 	uint8_t arguments; /* bit n: the procedure reads argument n before it writes it */
 	bool leaves;       /* the target that is most frequent is in another image */
 	double hot;        /* share of all samples: of the procedure, for what is about arguments */

@@ -137,7 +137,7 @@ static void mark(struct value_code *c)
 			depth[to - c->list.p]++;
 			depth[i - c->list.p + 1]--;
 			if (to < i && i->kind == INSN_BRANCH && !i->leads)
-				i[-1].closes = true;
+				i[-1].loop = (uint32_t)(i - to + 1);
 		}
 	}
 	for (size_t k = 0; k < c->list.n; k++) {

@@ -34,9 +34,9 @@ struct code_insn {
 	enum insn_kind kind;
 	bool leads;     /* begins a run: the one before does not simply go on to it */
 	bool in_loop;   /* between a backward branch and its target */
-	bool closes;    /* the branch behind it goes back: this decides whether a loop goes on */
 	bool guards;    /* protects the stack: reads the guard, stores it or fetches it back */
 	uint32_t range; /* of the procedure */
+	uint32_t loop;  /* instructions of the loop, where the branch behind this one closes it */
 };
 
 /* Without code it has no instructions. The image's procedures are loaded; all must outlive it. */

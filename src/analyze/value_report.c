@@ -355,7 +355,7 @@ static void find_roles(struct building *b, const struct code_insn *insn, struct 
 	c->roles = roles;
 	c->texts = texts;
 	c->in_loop = insn->in_loop;
-	c->closes = insn->closes;
+	c->loop = insn->loop;
 	c->is_stored = insn->in_loop && roles->loads && value_code_stores(b->code, roles->place);
 	c->waits = share_of(
 		value_image_samples(b->p->data, insn->address, insn->address + insn->length + 1),

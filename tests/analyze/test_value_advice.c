@@ -163,11 +163,11 @@ static void a_source(void **state)
 
 static void a_bound(void **state)
 {
-	struct scene s = scene(OPERATION_COMPARE), known, immediate, far, none;
+	struct scene s = scene(OPERATION_COMPARE), known, immediate, far, none, big;
 
 	(void)state;
-	s.c.closes = true;
-	known = immediate = far = none = s;
+	s.c.loop = 5;
+	known = immediate = far = none = big = s;
 	came(&s, VALUE_SOURCE, 8, 990);
 	came(&s, VALUE_SOURCE, 6, 10);
 	assert_advice(&s, "specialise", VALUE_SOURCE, "ends at %rcx, which is 0x8 in 99.0%");
@@ -179,6 +179,9 @@ static void a_bound(void **state)
 	assert_int_equal(run(&immediate), 0);
 	came(&far, VALUE_SOURCE, 65, 1000); /* a long loop hardly gains */
 	assert_int_equal(run(&far), 0);
+	came(&big, VALUE_SOURCE, 8, 1000);
+	big.c.loop = 65;
+	assert_int_equal(run(&big), 0);
 	came(&none, VALUE_SOURCE, 0, 1000); /* a sign or a list's end, no bound */
 	assert_int_equal(run(&none), 0);
 }

@@ -154,9 +154,9 @@ static void loops(void **state)
 		assert_true(value_code_at(c, inside[i])->in_loop);
 	for (size_t i = 0; i < 7; i++)
 		assert_false(value_code_at(c, outside[i])->in_loop);
-	assert_true(value_code_at(c, 0x200e)->closes);
-	assert_false(value_code_at(c, 0x2009)->closes);
-	assert_false(value_code_at(c, 0x2013)->closes); /* before a jump to the fragment */
+	assert_int_equal(value_code_at(c, 0x200e)->loop, 4);
+	assert_int_equal(value_code_at(c, 0x2009)->loop, 0);
+	assert_int_equal(value_code_at(c, 0x2013)->loop, 0); /* before a jump to the fragment */
 	value_code_destroy(c);
 }
 
