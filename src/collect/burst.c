@@ -31,6 +31,8 @@ static void set_state(struct interp *m, const uint64_t *state)
 	m->base[0] = state[17];
 	m->base[1] = state[18];
 	interp_set_flags(m, state[19]);
+	if (state[20])
+		interp_put(m, state[20], 4, state[21]);
 }
 
 bool burst_replay(const struct shadow_burst *b, const uint64_t *words, struct interp *m,

@@ -35,6 +35,10 @@ struct thread_struct {
 	unsigned long fsbase, gsbase;
 } __attribute__((preserve_access_index));
 
+struct bpf_array {
+	void *pptrs[1];
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	int pid;
 	int tgid;
@@ -262,11 +266,38 @@ static long step(u32 index, struct progress *p)
 
 /* ---- its beginning and its end ---- */
 
+#define HARDIRQ_ONE 0x010000 /* of the preemption count */
+#define HARDIRQ_ALL 0x0f0000
+#define NMI_ONE     0x100000
+#define NMI_ALL     0xf00000
+
+/* The preemption count as it was before our own interrupt. */
+static __always_inline u32 count_before(u32 count)
+{
+	if (count & NMI_ALL)
+		return count - NMI_ONE - HARDIRQ_ONE;
+	return count & HARDIRQ_ALL ? count - HARDIRQ_ONE : count;
+}
+
+/* Kernel code asks its preemption count whether it runs in an interrupt. */
+static __always_inline void restore_count(struct state *s, u64 address)
+{
+	u64 count;
+
+	s->first[20] = s->first[21] = 0;
+	if (!s->m.kernel || !address)
+		return;
+	count = count_before((u32)peek(address));
+	interp_store(&s->m, address, 4, count, 0);
+	s->first[20] = address;
+	s->first[21] = count;
+}
+
 static __always_inline void begin(struct state *s, struct bpf_perf_event_data *ctx,
-	const struct shadow_orders *o, struct task_struct *task)
+	const struct shadow_cpu *c, struct task_struct *task)
 {
 	struct interp *m = &s->m;
-	u64 flags = ctx->regs.eflags;
+	u64 flags = ctx->regs.eflags, gs = task->thread.gsbase;
 
 	m->epoch++;
 	if (!m->epoch)
@@ -290,12 +321,14 @@ static __always_inline void begin(struct state *s, struct bpf_perf_event_data *c
 	m->ip = ctx->regs.rip;
 	m->kernel = (s64)m->ip < 0;
 	m->base[0] = m->kernel ? 0 : task->thread.fsbase;
-	m->base[1] = m->kernel ? 0 : task->thread.gsbase;
+	barrier_var(gs); /* or one load is made of two pointers' */
+	m->base[1] = m->kernel ? c->gs : gs;
 	interp_unpack_flags(m, flags, INTERP_FLAGS | INTERP_DF);
 	m->unknown = m->unknown_low = m->unknown_flags = m->known_xmm = 0;
 	m->stored = m->failed = m->ninputs = 0;
 	m->filter = 0;
-	m->keeps = o->values;
+	m->keeps = c->orders.values;
+	restore_count(s, c->preempt);
 	if (!m->keeps)
 		return;
 	for (u32 i = 0; i < INTERP_INPUTS / 64; i++)
@@ -430,7 +463,7 @@ static __always_inline void interpret(
 	}
 	s->m.pgd = mm ? peek((u64)mm + bpf_core_field_offset(struct mm_struct, pgd)) : 0;
 	s->m.stack = peek((u64)task + bpf_core_field_offset(struct task_struct, stack));
-	begin(s, ctx, &c->orders, task);
+	begin(s, ctx, c, task);
 	/* Lengths mixed, so that the ends of bursts do not always fall on the same instructions. */
 	if (steps > 16 && !c->orders.exact)
 		steps = 16 + (random >> 16) % (steps - 15);
@@ -545,6 +578,56 @@ int find_direct_map(void *ctx)
 	f.pgd = peek((u64)mm + bpf_core_field_offset(struct mm_struct, pgd));
 	f.top = f.pgd & ~0x3fffffffull;
 	bpf_loop(1 << 17, try_base, &f, 0);
+	return 0;
+}
+
+/* ---- finding what is the CPU's own ---- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} own SEC(".maps");
+
+/* Places in the per-CPU section; user space sets them. What is found: bases of gs and section. */
+u64 place_of_base, place_of_task, found_gs, found_section;
+
+u64 own_map, own_value; /* addresses, which go through memory to become numbers */
+
+struct own_search {
+	u64 task;
+};
+
+/* The section is somewhere behind the kernel's text, or at 0 in older kernels. */
+static long try_section(u32 i, struct own_search *f)
+{
+	u64 section = i ? image_start + (u64)(i - 1) * 4096 : 0;
+
+	if (peek(section + place_of_base + found_gs) != found_gs ||
+		peek(section + place_of_task + found_gs) != f->task)
+		return 0;
+	found_section = section;
+	return 1;
+}
+
+/*
+ * This CPU's copy of a per-CPU array lies as far from the array's per-CPU address as all that is
+ * per CPU: that is the base of gs. Its own word then shows where the section is.
+ */
+SEC("raw_tp")
+int find_own(void *ctx)
+{
+	struct own_search f = {.task = (u64)bpf_get_current_task()};
+	u32 first = 0;
+
+	(void)ctx;
+	own_map = (u64)&own;
+	own_value = (u64)bpf_map_lookup_elem(&own, &first);
+	barrier();
+	found_section = ~0ull;
+	found_gs = own_value - peek(own_map + bpf_core_field_offset(struct bpf_array, pptrs));
+	bpf_loop(1 << 15, try_section, &f, 0);
 	return 0;
 }
 

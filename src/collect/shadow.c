@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "collect/complaint.h"
+#include "collect/shadow_percpu.h"
 #include "collect/shadow_user.h"
 
 #include <bpf/bpf.h>
@@ -153,6 +154,7 @@ static int open_and_load(
 	/* The search needs none of the rest. */
 	bpf_program__set_autoload(b->progs.shadow_sample, found != NULL);
 	bpf_program__set_autoload(b->progs.find_direct_map, found == NULL);
+	bpf_program__set_autoload(b->progs.find_own, found != NULL);
 	r = bpf_map__set_max_entries(b->maps.cpus, cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(b->maps.states, cpus);
@@ -260,6 +262,27 @@ static int map_buffers(struct shadow *s, const struct shadow_options *o, struct 
 	return 0;
 }
 
+/* Has each CPU look for what is its own. Where nothing is found, loads through gs stay unknown. */
+static void find_own(struct shadow *s)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run, .flags = BPF_F_TEST_RUN_ON_CPU);
+	struct shadow_bpf *b = s->bpf;
+	struct percpu_places places;
+
+	if (!b->rodata->image_start || !percpu_places_find(&places))
+		return;
+	b->bss->place_of_base = places.base;
+	b->bss->place_of_task = places.task;
+	for (unsigned i = 0; i < s->ncpus; i++) {
+		run.cpu = i;
+		if (bpf_prog_test_run_opts(bpf_program__fd(b->progs.find_own), &run) < 0 ||
+			b->bss->found_section == UINT64_MAX)
+			continue;
+		s->cpus[i].gs = b->bss->found_gs;
+		s->cpus[i].preempt = b->bss->found_section + places.preempt + b->bss->found_gs;
+	}
+}
+
 int shadow_create(const struct shadow_options *o, unsigned cpus, struct shadow **out, struct err *e)
 {
 	struct shadow *s = xcalloc(1, sizeof *s);
@@ -272,6 +295,8 @@ int shadow_create(const struct shadow_options *o, unsigned cpus, struct shadow *
 		r = map_buffers(s, o, e);
 	if (!r && o->choosy)
 		r = map_left_out(s, e);
+	if (!r && o->kernel)
+		find_own(s);
 	if (r < 0)
 		shadow_destroy(s);
 	else

@@ -13,7 +13,7 @@
 
 #define SHADOW_WORDS 32768 /* of a CPU's buffer: 256 KB */
 #define SHADOW_EDGES 256   /* of a burst, at most */
-#define SHADOW_STATE 20    /* words: registers, ip, fs and gs base, flags */
+#define SHADOW_STATE 22    /* words: registers, ip, fs and gs base, flags; a word that is stored */
 
 /*
  * A burst in the buffer. What follows it are edges (from, to), or with inputs the state, the inputs
@@ -58,6 +58,12 @@ struct shadow_orders {
  * to set. */
 struct shadow_cpu {
 	struct shadow_orders orders; /* set by user space */
+	/*
+	 * The base of gs in the kernel, and where that keeps the preemption count, which the
+	 * sampling interrupt has changed; 0: not known, and then neither is what lies beyond gs.
+	 * Set by user space.
+	 */
+	u64 gs, preempt;
 	s64 credit; /* ns that may be spent; this line is all that most samples touch */
 	u64 last;   /* time of the last look */
 	u32 busy, pad;

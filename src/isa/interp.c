@@ -50,6 +50,11 @@ u64 interp_flags(const struct interp *m)
 	return interp_pack_flags(m) & ~(u64)m->unknown_flags;
 }
 
+void interp_put(struct interp *m, u64 address, unsigned size, u64 value)
+{
+	interp_store(m, address, size, value, 0);
+}
+
 enum interp_stop interp_step(struct interp *m)
 {
 	int stop;

@@ -184,6 +184,9 @@ void interp_begin(struct interp *m, int (*read)(void *arg, u64 address, u64 *wor
 void interp_set_flags(struct interp *m, u64 rflags);
 u64 interp_flags(const struct interp *m); /* unknown ones are 0 */
 
+/* Begins with something stored: up to eight bytes. */
+void interp_put(struct interp *m, u64 address, unsigned size, u64 value);
+
 /* One instruction; m->effect tells what it did. Where it does not go on, ip is unchanged, and what
  * else the instruction changes may be changed. */
 enum interp_stop interp_step(struct interp *m);

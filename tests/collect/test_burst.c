@@ -73,6 +73,8 @@ static void make(struct maker *k, const uint8_t *code, size_t size, uint16_t ski
 	m.ip = CODE;
 	m.base[0] = m.base[1] = 0;
 	interp_set_flags(&m, first[19]);
+	if (first[20])
+		interp_put(&m, first[20], 4, first[21]);
 	m.kernel = k->b.kernel;
 	for (uint32_t i = 0; i < (uint32_t)skip + steps; i++)
 		assert_int_equal(interp_step(&m), INTERP_GOES_ON);
@@ -126,6 +128,20 @@ static void test_replay(void **state)
 		assert_int_equal(h.value[4 * i], 100 + i);
 	}
 	assert_int_equal(k.b.end, CODE + sizeof loop);
+}
+
+/* What the kernel found changed by its own interrupt. */
+static void test_stored_first(void **state)
+{
+	(void)state;
+	struct maker k = {.words = {[20] = DATA + 8, [21] = 0x80000001}};
+	struct heard h;
+
+	make(&k, loop, sizeof loop, 0, LOOP_STEPS);
+	assert_true(replay(&k, &h));
+	assert_int_equal(h.value[0], 100);
+	assert_int_equal(h.value[4], 0x80000001);
+	assert_int_equal(h.value[8], 102);
 }
 
 static void test_skipped(void **state)
@@ -291,6 +307,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_stored_first),
 		cmocka_unit_test(test_skipped),
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_kernel),

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "collect/shadow_rig.h"
+#include "isa/interp_ops.h"
 #include "values/capture.h"
 
 enum { ENOUGH = 4000 };
@@ -328,6 +329,62 @@ static void test_kernel_only(void **state)
 	assert_int_equal(v.loads, 0);
 }
 
+/* What the kernel keeps by CPU, beyond gs. */
+struct percpu {
+	uint64_t bursts, loads, known, interrupted, wrong;
+};
+
+static void take_percpu_step(void *arg, const struct interp *m)
+{
+	struct percpu *p = arg;
+
+	if (m->insn.prefix & INTERP_P_GS && m->effect.has & INTERP_LOADS) {
+		p->loads++;
+		p->known += !m->loaded_unknown;
+	}
+}
+
+static void take_percpu(void *arg, const struct shadow_burst *b, const uint64_t *words)
+{
+	struct percpu *p = arg;
+
+	if (!b->kernel || !b->inputs || !words[20])
+		return;
+	p->bursts++;
+	/* Code of a system call runs in no interrupt, though ours came in between. */
+	p->interrupted += (words[21] & 0xff0000) != 0;
+	p->wrong += !burst_replay(b, words, &rig.machine, take_percpu_step, p);
+}
+
+static void test_percpu(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {
+		.values = true, .steps = 128, .share = 0.5, .kernel = true};
+	struct sampler_statistics s;
+	struct percpu p = {0};
+	struct seen v;
+	int rounds = 0;
+
+	seen_init(&v);
+	open_or_skip(&o, 1, take_percpu, &p);
+	while ((p.loads < 200 || rounds < 5) && rig_patient(&rig)) {
+		mixed_work(&v);
+		sampler_drain(rig.s, &rig.sink);
+		if (++rounds == 5 && !p.bursts)
+			break;
+	}
+	rig_close(&rig, &s);
+	if (!p.bursts) {
+		print_message("this kernel does not tell where it keeps what is a CPU's own\n");
+		skip();
+	}
+	assert_true(p.loads >= 200);
+	assert_true(p.known * 10 > p.loads * 9);
+	assert_int_equal(p.interrupted, 0);
+	assert_int_equal(p.wrong, 0);
+}
+
 static void test_no_mode(void **state)
 {
 	(void)state;
@@ -555,6 +612,7 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_user_only),
 		cmocka_unit_test(test_kernel_only),
+		cmocka_unit_test(test_percpu),
 		cmocka_unit_test(test_no_mode),
 		cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_inputs_fill),
