@@ -136,6 +136,11 @@ static void put_status(struct daemon *d, struct buf *b)
 	buf_printf(b, "bursts_dropped %llu\nbursts_wrong %llu\nvalues %d\nno_bursts %s\n",
 		(unsigned long long)s.driver.shadow.dropped, (unsigned long long)s.wrong,
 		d->target.values, s.no_bursts);
+	buf_printf(b, "anchors_begun %llu\nanchors_lapsed %llu\nanchors_dropped %llu\n",
+		(unsigned long long)s.driver.pairs_begun, (unsigned long long)s.driver.pairs_lapsed,
+		(unsigned long long)s.driver.pairs_dropped);
+	buf_printf(b, "anchors_seen %llu\nanchors_kept %llu\n", (unsigned long long)s.anchors_seen,
+		(unsigned long long)s.anchors_kept);
 	buf_printf(b, "flushes %llu\nfailed_flushes %llu\nfailure %s\n",
 		(unsigned long long)s.flushes, (unsigned long long)s.failed_flushes,
 		s.last_failure);

@@ -253,6 +253,9 @@ static void say_accounting(const struct recording *r, const struct collector_eve
 		buf_printf(&line, ", %.1f us each", s->cost * 1e6);
 	if (s->budget > 0)
 		buf_printf(&line, ", budget %g%%", s->budget * 100);
+	if (s->anchors_seen)
+		buf_printf(&line, "; %" PRIu64 " pairs seen, %" PRIu64 " kept, %" PRIu64 " dropped",
+			s->anchors_seen, s->anchors_kept, s->driver.pairs_dropped);
 	stat(r->target.database, &st);
 	cmd_note("%s -> %s (%lld KB)", buf_cstr(&line), r->target.database,
 		(long long)(st.st_size + 1023) / 1024);
@@ -270,8 +273,10 @@ static void end_and_account(const struct recording *r, struct collector *c)
 	collector_status(c, &s);
 	target_say_missed(&r->target, c);
 	collector_destroy(c);
-	for (size_t i = 0; i < n && !r->quiet; i++)
+	for (size_t i = 0; i < n && !r->quiet; i++) {
 		say_accounting(r, &events[i], &s);
+		s.anchors_seen = 0; /* pairs are of the first event */
+	}
 }
 
 static void say_command_status(const struct recording *r)

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@ enum {
 #define EDGES_PART   0.2
 #define VALUES_SHARE 0.05
 #define BURST_S      1e-5 /* what one takes, about */
+#define PAIRS_S      128 /* pairs of samples begun a second and CPU: as many as a flush keeps, and */
+#define PAIRS_EVERY  8   /* not at more than one sample in so many */
 
 static int add_ids(struct target *t, const char *option, const char *list, bool threads)
 {
@@ -227,6 +230,8 @@ static void choose_shadow(const struct target *t, double budget, struct sampler_
 	 * share is used up costs programs as much as a short burst. */
 	if (!t->no_edges || t->values)
 		o->shadow_every = 1 + (uint32_t)(o->rate * BURST_S / o->shadow.share);
+	if (!t->no_edges)
+		o->pair_every = fmax(PAIRS_EVERY, o->rate / PAIRS_S);
 }
 
 int target_finish(struct target *t)

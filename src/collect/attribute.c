@@ -3,11 +3,13 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "collect/anchor_pool.h"
 #include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
 #include "collect/burst.h"
 #include "collect/burst_plugins.h"
 #include "collect/cgroup.h"
+#include "collect/driver.h"
 #include "collect/flush.h"
 #include "collect/image_cache.h"
 #include "collect/only.h"
@@ -39,6 +41,8 @@ struct attribution {
 	struct sums sums;
 	struct bursts bursts;
 	uint64_t nbursts, wrong;
+	struct anchor_pool anchors;
+	uint64_t pairs_seen, pairs_kept;
 	struct interp machine; /* that bursts are run again on */
 	struct burst_plugins *plugins;
 	struct only *only; /* NULL: values of all that runs */
@@ -63,6 +67,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	a->images = image_cache_create("", o->kernel);
 	sums_init(&a->sums, o->per_process);
 	bursts_init(&a->bursts);
+	anchor_pool_init(&a->anchors, io_clock_ns(CLOCK_MONOTONIC));
 	a->plugins = burst_plugins_create(o->plugins, o->nplugins);
 	a->only = only_create(o->only, o->nonly, a->images, a->processes);
 	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
@@ -76,6 +81,7 @@ void attribution_destroy(struct attribution *a)
 		return;
 	sums_deinit(&a->sums);
 	bursts_deinit(&a->bursts);
+	anchor_pool_deinit(&a->anchors);
 	burst_plugins_destroy(a->plugins);
 	only_destroy(a->only);
 	image_cache_destroy(a->images);
@@ -333,6 +339,51 @@ bool attribution_only(const struct attribution *a, size_t n, struct only_result 
 	return true;
 }
 
+/* ---- pairs of samples ---- */
+
+/*
+ * What no loop does: it takes a nanosecond to go this far at least. Such a difference is of data
+ * or of pointers that have nothing to do with each other, and nobody's business.
+ */
+#define FASTEST_SHIFT 18
+
+static struct anchor anchor_of(const struct driver_pair *p)
+{
+	struct anchor a = {.between = (int64_t)p->between < 0 ? 0 : p->between,
+		.kernel = p->kernel,
+		.switched = p->switched,
+		.changed = p->changed};
+	uint64_t most = a.between < UINT64_MAX >> (FASTEST_SHIFT + 1) ? a.between << FASTEST_SHIFT
+								      : INT64_MAX;
+
+	for (unsigned i = 0; i < ANCHOR_REGISTERS; i++) {
+		uint64_t d = p->difference[i];
+
+		if (!(p->changed >> i & 1) || ((int64_t)d < 0 ? -d : d) > most)
+			continue;
+		a.known |= (uint16_t)(1 << i);
+		a.difference[i] = (int64_t)d;
+	}
+	return a;
+}
+
+void attribution_pair(struct attribution *a, const struct driver_pair *p)
+{
+	struct journey j = journey_of(a, (pid_t)p->pid, p->time);
+	struct anchor anchor = anchor_of(p);
+	uint32_t image = place(&j, p->pc, &anchor.pc);
+
+	a->pairs_seen++;
+	if (is_wanted(&j, image, anchor.pc) && place(&j, p->last, &anchor.last) == image)
+		anchor_pool_add(&a->anchors, image, j.who, &anchor);
+}
+
+void attribution_anchors(const struct attribution *a, uint64_t *seen, uint64_t *kept)
+{
+	*seen = a->pairs_seen;
+	*kept = a->pairs_kept;
+}
+
 /* ---- from time to time ---- */
 
 void attribution_drained(struct attribution *a, uint64_t time)
@@ -354,6 +405,7 @@ int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, con
 {
 	const struct flush f = {.sums = &a->sums,
 		.bursts = &a->bursts,
+		.anchors = &a->anchors,
 		.images = a->images,
 		.processes = a->processes,
 		.clock_offset = a->clock_offset,
@@ -370,6 +422,8 @@ void attribution_flushed(struct attribution *a)
 {
 	sums_clear(&a->sums);
 	bursts_clear(&a->bursts);
+	a->pairs_kept += a->anchors.written;
+	anchor_pool_clear(&a->anchors);
 	image_cache_flushed(a->images, a->processes);
 	only_flushed(a->only);
 	for (size_t i = 0; i < a->nevents; i++)
@@ -396,5 +450,6 @@ bool attribution_full(const struct attribution *a)
 size_t attribution_memory(const struct attribution *a)
 {
 	return sizeof *a + cgroups_memory(a->cgroups) + process_table_memory(a->processes) +
-	       image_cache_memory(a->images) + sums_memory(&a->sums) + bursts_memory(&a->bursts);
+	       image_cache_memory(a->images) + sums_memory(&a->sums) + bursts_memory(&a->bursts) +
+	       anchor_pool_memory(&a->anchors);
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 struct attribution;
+struct driver_pair;
 struct err;
 struct only_result;
 struct plugin;
@@ -44,6 +45,8 @@ void attribution_sample(struct attribution *a, const struct sample *s);
 
 /* False when nothing that is wanted can ever come from where this burst was. */
 bool attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);
+
+void attribution_pair(struct attribution *a, const struct driver_pair *p);
 
 /* A value or an edge that was found inside the program. */
 void attribution_tuple(struct attribution *a, const struct upcall_tuple *t);
@@ -79,6 +82,9 @@ void attribution_bursts(const struct attribution *a, uint64_t *bursts, uint64_t 
 
 /* What came of the nth name; false when none were given. */
 bool attribution_only(const struct attribution *a, size_t n, struct only_result *out);
+
+/* Pairs since the beginning: that came, and that were written. */
+void attribution_anchors(const struct attribution *a, uint64_t *seen, uint64_t *kept);
 
 /* Whether so much has come together that it should be written before it is due. */
 bool attribution_full(const struct attribution *a);

@@ -85,6 +85,11 @@ static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *
 		sampler_leave_out(c->sampler, b);
 }
 
+static void sink_pair(void *arg, const struct driver_pair *p)
+{
+	attribution_pair(((struct collector *)arg)->attribution, p);
+}
+
 /* Samples of an event that were not taken because CPUs slept through them. */
 static double slept_through(struct collector *c, size_t event, double idle, double period)
 {
@@ -133,8 +138,11 @@ static void read_upcalls(struct collector *c)
 
 static struct sampler_sink sink_of(struct collector *c)
 {
-	return (struct sampler_sink){
-		.record = sink_record, .sample = sink_sample, .burst = sink_burst, .arg = c};
+	return (struct sampler_sink){.record = sink_record,
+		.sample = sink_sample,
+		.burst = sink_burst,
+		.pair = sink_pair,
+		.arg = c};
 }
 
 static void drain(struct collector *c)
@@ -557,6 +565,7 @@ void collector_status(struct collector *c, struct collector_status *out)
 	out->maps = out->driver.map_bytes;
 	sum_events(c, &out->total);
 	attribution_bursts(c->attribution, &bursts, &out->wrong);
+	attribution_anchors(c->attribution, &out->anchors_seen, &out->anchors_kept);
 	if (elapsed > 0)
 		out->interpreting = (double)out->driver.shadow.ns / 1e9 / elapsed / cpus;
 	if (elapsed > 0)

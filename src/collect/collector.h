@@ -73,6 +73,8 @@ struct collector_status {
 	struct sampler_statistics driver;
 	double interpreting;   /* share of the machine's time that bursts took */
 	uint64_t wrong;        /* bursts that did not come out as in the kernel when run again */
+	uint64_t anchors_seen; /* pairs of samples delivered */
+	uint64_t anchors_kept; /* and written */
 	const char *no_bursts; /* why nothing is interpreted; "" when it is, or was not asked for */
 	uint64_t flushes, failed_flushes;
 	const char *last_failure;     /* "" when the last flush went well */

@@ -11,17 +11,25 @@
 #include <bpf/bpf_helpers.h>
 
 typedef __u8 u8;
+typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
 
 #include "collect/driver.h"
 
 /* The few kernel fields we read; their places are fixed up at load time (CO-RE). */
+struct sched_entity {
+	u64 exec_start;
+	u64 sum_exec_runtime;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	int pid;
 	int tgid;
 	u64 start_time;
 	u64 self_exec_id;
+	struct sched_entity se;
+	unsigned long nvcsw, nivcsw;
 } __attribute__((preserve_access_index));
 
 const volatile u32 event_number;
@@ -126,25 +134,125 @@ static __always_inline void insert(
 	e->seen = seen < ~0u ? seen : ~0u;
 }
 
-static __always_inline void count(struct driver_cpu *c, u64 pc)
+static __always_inline void count(struct driver_cpu *c, u32 side, const struct key *k)
 {
-	u32 side;
-	struct driver_bucket *b;
-	struct key k;
+	struct driver_bucket *b = &c->table[side][bucket_of(k)];
 
-	side = c->active & 1; /* once: user space may turn it over while we run */
-	k = current_key(pc, side);
-	b = &c->table[side][bucket_of(&k)];
 	for (int w = 0; w < DRIVER_WAYS; w++) {
 		struct driver_entry *e = &b->way[w];
 
-		if (e->pc == k.pc && ids_of(e) == k.ids && e->tag == k.tag) {
+		if (e->pc == k->pc && ids_of(e) == k->ids && e->tag == k->tag) {
 			e->count++;
 			c->hits++;
 			return;
 		}
 	}
-	insert(c, side, b, &k);
+	insert(c, side, b, k);
+}
+
+/* ---- two samples in a row ---- */
+
+/* All registers but the stack pointer, by their number in machine code. */
+/* clang-format off */
+#define REGISTERS(X) \
+	X(0, rax) X(1, rcx) X(2, rdx) X(3, rbx) X(5, rbp) X(6, rsi) X(7, rdi) X(8, r8) \
+	X(9, r9) X(10, r10) X(11, r11) X(12, r12) X(13, r13) X(14, r14) X(15, r15)
+/* clang-format on */
+#define STACK_POINTER 4
+
+/*
+ * A thread's time on CPUs: what was accounted, and what has passed since. The scheduler's clock and
+ * ours differ by a number that does not change and cancels out between two samples of one CPU.
+ */
+static __always_inline u64 time_until_now(const struct task_struct *task, u64 now)
+{
+	return task->se.sum_exec_runtime + (now - task->se.exec_start);
+}
+
+/*
+ * Few pairs are wanted, so the registers are kept of a few samples only, chosen at random, and in
+ * one place of the CPU: what a table of all threads costs is paid at every sample, whose thread
+ * must be looked up in it. A thread that goes on on another CPU is waited for in vain.
+ */
+static __always_inline void begin_pair(
+	struct bpf_perf_event_data *ctx, struct driver_cpu *c, const struct key *k)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct driver_last *l = &c->last;
+
+	if (c->awaited)
+		c->lapsed++;
+	c->begun++;
+	c->awaited = k->ids >> 32;
+	l->time = bpf_ktime_get_ns();
+	l->pc = k->pc;
+	l->tag = k->tag;
+	l->kernel = 0;
+	l->switches = task->nvcsw + task->nivcsw;
+	l->before = time_until_now(task, l->time);
+	l->r[STACK_POINTER] = ctx->regs.rsp;
+#define KEEP(n, name) l->r[n] = ctx->regs.name;
+	REGISTERS(KEEP)
+}
+
+static __always_inline void put_pair(
+	struct bpf_perf_event_data *ctx, struct driver_cpu *c, const struct key *k)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	const struct driver_last *l = &c->last;
+	struct driver_pair *p = &c->pair[c->pair_head % DRIVER_PAIRS];
+	u32 changed = 0;
+
+	p->time = bpf_ktime_get_ns();
+	p->pc = k->pc;
+	p->last = l->pc;
+	p->pid = k->ids;
+	p->tid = k->ids >> 32;
+	p->kernel = l->kernel;
+	p->switched = task->nvcsw + task->nivcsw != l->switches;
+	p->between = time_until_now(task, p->time) - l->before;
+#define COMPARE(n, name)                             \
+	p->difference[n] = ctx->regs.name - l->r[n]; \
+	changed |= (p->difference[n] != 0) << n;
+	REGISTERS(COMPARE)
+	p->difference[STACK_POINTER] = 0;
+	p->changed = changed;
+	barrier(); /* as in evict */
+	c->pair_head++;
+}
+
+/* The awaited thread's next sample. */
+static __always_inline void end_pair(
+	struct bpf_perf_event_data *ctx, struct driver_cpu *c, const struct key *k)
+{
+	const struct driver_last *l = &c->last;
+
+	if (k->tag & DRIVER_TAG_KERNEL) {
+		c->last.kernel++;
+		return;
+	}
+	c->awaited = 0;
+	if ((k->tag ^ l->tag) >> DRIVER_TAG_GENERATION_SHIFT ||
+		ctx->regs.rsp != l->r[STACK_POINTER] ||
+		k->pc - l->pc + DRIVER_NEAR - 1 > 2 * DRIVER_NEAR - 2)
+		c->apart++;
+	else if (c->pair_head - c->pair_tail >= DRIVER_PAIRS)
+		c->pairs_lost++;
+	else
+		put_pair(ctx, c, k);
+}
+
+/* Waits are drawn anew each time, so that choices do not keep step with anything. */
+static __always_inline void pair(
+	struct bpf_perf_event_data *ctx, struct driver_cpu *c, const struct key *k)
+{
+	if (c->awaited && c->awaited == k->ids >> 32)
+		end_pair(ctx, c, k);
+	if (!c->wait || --c->wait)
+		return;
+	c->wait = 1 + bpf_get_prandom_u32() % (2 * (u64)c->pair_every - 1);
+	if (!(k->tag & DRIVER_TAG_KERNEL))
+		begin_pair(ctx, c, k);
 }
 
 SEC("perf_event")
@@ -153,11 +261,19 @@ int driver_sample(struct bpf_perf_event_data *ctx)
 	u32 cpu = bpf_get_smp_processor_id();
 	struct driver_cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
 
+	struct key k;
+	u32 side;
+
 	if (!c)
 		return 0;
-	count(c, ctx->regs.rip);
-	/* The first event's samples are those that programs are interpreted from. */
-	if (event_number == 0 && c->every && ++c->since >= c->every) {
+	side = c->active & 1; /* once: user space may turn it over while we run */
+	k = current_key(ctx->regs.rip, side);
+	count(c, side, &k);
+	if (event_number != 0)
+		return 0;
+	/* The first event's samples are those that pairs and the interpreter begin with. */
+	pair(ctx, c, &k);
+	if (c->every && ++c->since >= c->every) {
 		c->since = 0;
 		bpf_tail_call(ctx, &next, 0);
 	}

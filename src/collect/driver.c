@@ -173,6 +173,14 @@ int driver_chain(struct driver *d, int program, uint32_t every, struct err *e)
 	return 0;
 }
 
+void driver_set_pairs(struct driver *d, uint32_t every)
+{
+	for (unsigned i = 0; i < d->ncpus; i++) {
+		d->cpus[i].pair_every = every;
+		__atomic_store_n(&d->cpus[i].wait, every, __ATOMIC_RELEASE);
+	}
+}
+
 int driver_fd(const struct driver *d)
 {
 	return ring_buffer__epoll_fd(d->doorbell);
@@ -252,6 +260,18 @@ void driver_collect(struct driver *d, uint64_t until, driver_fn *fn, void *arg)
 		empty_table(d, i, fn, arg);
 }
 
+void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *arg)
+{
+	for (unsigned i = 0; i < d->ncpus; i++) {
+		struct driver_cpu *c = &d->cpus[i];
+		uint64_t head = __atomic_load_n(&c->pair_head, __ATOMIC_ACQUIRE), at = c->pair_tail;
+
+		for (; at != head && c->pair[at % DRIVER_PAIRS].time <= until; at++)
+			fn(arg, &c->pair[at % DRIVER_PAIRS]);
+		__atomic_store_n(&c->pair_tail, at, __ATOMIC_RELEASE);
+	}
+}
+
 uint64_t driver_dropped(struct driver *d, size_t event)
 {
 	uint64_t total = 0, fresh;
@@ -271,6 +291,11 @@ void driver_statistics(const struct driver *d, struct sampler_statistics *out)
 		out->samples += c->hits + c->misses;
 		out->hits += c->hits;
 		out->evictions += c->head;
+		out->pairs += c->pair_head;
+		out->pairs_begun += c->begun;
+		out->pairs_apart += c->apart;
+		out->pairs_lapsed += c->lapsed;
+		out->pairs_dropped += c->pairs_lost;
 		for (size_t ev = 0; ev < d->nevents; ev++)
 			out->dropped += c->dropped[ev];
 	}

@@ -16,6 +16,7 @@
 #ifndef __bpf__
 #include <stdint.h>
 typedef uint8_t u8;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 #endif
@@ -23,6 +24,8 @@ typedef uint64_t u64;
 #define DRIVER_WAYS     4
 #define DRIVER_BUCKETS  128
 #define DRIVER_OVERFLOW 16384 /* entries; more than half a second of 20,000 samples/s */
+#define DRIVER_PAIRS    256   /* of a CPU's buffer */
+#define DRIVER_NEAR     65536 /* bytes of code between the samples of a pair, less than that */
 
 /* tag: the exec generation (24 bits), the table's side, the mode and the event's number (6). */
 #define DRIVER_EVENTS               64
@@ -52,6 +55,37 @@ struct driver_bucket {
 	struct driver_entry way[DRIVER_WAYS];
 };
 
+/*
+ * Two samples in a row of one thread in what is probably one activation: the stack pointer is the
+ * same, and so is the program. The difference of an induction register tells how often its loop
+ * went round between them.
+ *
+ * The time between is the thread's own, by the clock and what the scheduler has accounted: without
+ * what others did in between, with what the kernel did for it or in interrupts. (Where the kernel
+ * takes interrupts or what a hypervisor stole off the threads' time, it counts here even if the
+ * thread was switched out then.) Samples of the thread in the kernel do not end a pair, as the
+ * activation is still the same one: they are counted.
+ */
+struct driver_pair {
+	u64 pc, last; /* of the second sample, of the first */
+	u64 time;     /* of the second, CLOCK_MONOTONIC ns */
+	u64 between;  /* ns on CPUs */
+	u32 pid, tid;
+	u32 kernel;   /* samples of the thread in the kernel in between */
+	u16 changed;  /* registers by number; those of `difference` that are not 0 */
+	u16 switched; /* out in between */
+	u64 difference[16];
+};
+
+/* The sample whose thread is awaited. */
+struct driver_last {
+	u64 pc, time;
+	u64 switches;
+	u64 before; /* on CPUs, by whatever clock the scheduler has on this one */
+	u32 tag, kernel;
+	u64 r[16];
+};
+
 /* A hit touches only the first line and its bucket (section 4.2.2). */
 struct driver_cpu {
 	u32 active;  /* which table counts: 0 or 1; set by user space */
@@ -61,9 +95,21 @@ struct driver_cpu {
 	u32 every; /* one sample in so many goes on to the interpreter; 0: none. Set by user space
 		    */
 	u32 since;
-	u64 head;                              /* entries ever put into the overflow buffer */
+	u64 head;    /* entries ever put into the overflow buffer */
+	u32 wait;    /* samples until the first of a pair is chosen; 0: never */
+	u32 awaited; /* the thread whose next sample may end a pair; 0: none */
 	u64 tail __attribute__((aligned(64))); /* entries taken out of it; set by user space */
+	u64 pair_tail;                         /* pairs taken out; set by user space */
 	u64 dropped[DRIVER_EVENTS];            /* samples of entries that found it full */
+	u32 pair_every;                        /* in the mean; set by user space */
+	u32 pad;
+	u64 pair_head;  /* pairs ever put into their buffer */
+	u64 begun;      /* first samples of pairs; what became of them: */
+	u64 apart;      /* the next one was in another activation */
+	u64 lapsed;     /* there was none on this CPU before the next choice */
+	u64 pairs_lost; /* there was no room */
+	struct driver_last last;
+	struct driver_pair pair[DRIVER_PAIRS];
 	struct driver_bucket table[2][DRIVER_BUCKETS] __attribute__((aligned(128)));
 	struct driver_entry overflow[DRIVER_OVERFLOW];
 };

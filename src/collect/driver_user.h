@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct driver;
+struct driver_pair;
 struct err;
 struct sample;
 struct sampler_statistics;
@@ -33,6 +34,12 @@ int driver_fd(const struct driver *d);
 /* One in `every` samples of the first event goes on to this program. */
 int driver_chain(struct driver *d, int program, uint32_t every, struct err *e);
 
+/*
+ * Pairs of samples in a row of one thread begin at one in `every` samples of the first event, in
+ * the mean. Nothing else ends or changes this.
+ */
+void driver_set_pairs(struct driver *d, uint32_t every);
+
 typedef void driver_fn(void *arg, const struct sample *s);
 
 /* Hands over what was evicted, as far as it was first seen by `until` (CLOCK_MONOTONIC ns). */
@@ -42,6 +49,10 @@ void driver_swap(struct driver *d);
 
 /* The same, and all of the tables that were swapped out. */
 void driver_collect(struct driver *d, uint64_t until, driver_fn *fn, void *arg);
+
+/* Hands over the pairs that ended by `until`; each is void when the function returns. */
+typedef void driver_pair_fn(void *arg, const struct driver_pair *p);
+void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *arg);
 
 /* Samples of this event dropped for want of room since the last call. */
 uint64_t driver_dropped(struct driver *d, size_t event);

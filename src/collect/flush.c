@@ -4,10 +4,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "collect/anchor_pool.h"
 #include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
 #include "collect/image_cache.h"
 #include "image/image.h"
+#include "store/anchors.h"
 #include "store/edges.h"
 #include "store/pack.h"
 #include "store/store.h"
@@ -299,12 +301,45 @@ static int write_edges(
 	return add_profile(f, g->image, g->who, ids, &blob_edge, &packed, e);
 }
 
+static bool in_one_procedure(const struct flush *f, uint32_t image, const struct anchor *a)
+{
+	const struct cached_image *img = image_cache_use(f->images, image);
+	uint64_t at, last;
+	ssize_t found;
+
+	if (!cached_image_address(img, a->pc, &at) || !cached_image_address(img, a->last, &last))
+		return false;
+	found = find_procedure(f, image, at);
+	return found >= 0 && find_procedure(f, image, last) == found;
+}
+
+static int write_anchors(
+	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
+{
+	_cleanup_free_ struct anchor *list = NULL;
+	const struct pooled_anchor *first;
+	size_t all = anchor_pool_find(f->anchors, g->image, g->who, &first), n = 0;
+	struct buf packed = {0};
+
+	list = xcalloc(all + 1, sizeof *list);
+	for (size_t i = 0; i < all; i++)
+		if (in_one_procedure(f, g->image, &first[i].anchor))
+			list[n++] = first[i].anchor;
+	if (!n)
+		return 0;
+	f->anchors->written += n;
+	anchors_pack(list, n, &packed);
+	return add_profile(f, g->image, g->who, ids, &blob_anchor, &packed, e);
+}
+
 static int write_group(
 	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
 {
 	struct buf packed = {0};
 	int r = g->edges.n ? write_edges(f, g, ids, e) : 0;
 
+	if (r == 0)
+		r = write_anchors(f, g, ids, e);
 	if (r < 0 || !g->values)
 		return r;
 	value_profile_pack(g->values, &packed);
@@ -389,6 +424,9 @@ int flush_write(const struct flush *f, struct err *e)
 	int r;
 
 	image_cache_flush_begin(f->images);
+	anchor_pool_settle(f->anchors);
+	vec_each (p, &f->anchors->list)
+		bursts_group(f->bursts, p->image, p->who);
 	r = write_images(f, ids, e);
 	return r < 0 ? r : write_totals(f, e);
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct anchor_pool;
 struct bursts;
 struct err;
 struct image_cache;
@@ -19,6 +20,7 @@ struct sums;
 struct flush {
 	struct sums *sums;
 	struct bursts *bursts;
+	struct anchor_pool *anchors;
 	struct image_cache *images;
 	const struct process_table *processes;
 	int64_t clock_offset; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */

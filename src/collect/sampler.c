@@ -86,6 +86,8 @@ static int load_driver(struct sampler *s, const struct sampler_options *o,
 		*e = why;
 		return r;
 	}
+	if (s->driver && o->pair_every)
+		driver_set_pairs(s->driver, o->pair_every);
 	snprintf(s->why_not, sizeof s->why_not, "%.255s", why.text);
 	return 0;
 }
@@ -371,6 +373,8 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink)
 	record_queue_deliver(&s->queue, until, take_record, &d);
 	if (s->driver)
 		driver_service(s->driver, until, take_sample, &d);
+	if (s->driver && sink->pair)
+		driver_pairs(s->driver, until, sink->pair, sink->arg);
 	if (s->shadow && sink->burst)
 		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);
@@ -397,6 +401,8 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink)
 		counter_throttled_until(c, until, books(s, c));
 	if (s->driver)
 		driver_collect(s->driver, until, take_sample, &d);
+	if (s->driver && sink->pair)
+		driver_pairs(s->driver, until, sink->pair, sink->arg);
 	if (s->shadow && sink->burst)
 		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct driver_pair;
 struct err;
 struct record;
 struct sampler;
@@ -54,6 +55,9 @@ struct sampler_options {
 	 */
 	uint32_t shadow_every;
 	struct shadow_options shadow;
+	/* Pairs begin at one in so many samples of the first event, in the mean; 0: none. BPF only.
+	 */
+	uint32_t pair_every;
 };
 
 int sampler_create(const struct sampler_options *o, struct sampler **out, struct err *e);
@@ -86,7 +90,8 @@ struct sampler_sink {
 	void (*record)(void *arg, const struct record *r); /* MMAP, COMM, FORK, EXIT, CGROUP */
 	void (*sample)(void *arg, const struct sample *s);
 	void *arg;
-	shadow_fn *burst; /* NULL: nobody wants them */
+	shadow_fn *burst;                                     /* NULL: nobody wants them */
+	void (*pair)(void *arg, const struct driver_pair *p); /* the same */
 };
 
 /* Empties rings and overflow buffers before they fill, redraws the periods. */
@@ -120,6 +125,11 @@ struct sampler_statistics {
 	uint64_t sideband_lost;        /* side-band records that found the ring full */
 	uint64_t bpf_run_ns, bpf_runs; /* 0 unless kernel.bpf_stats_enabled */
 	size_t map_bytes;              /* BPF maps and ring buffers */
+	/*
+	 * Pairs of samples: those begun came about, fell apart (another activation), lapsed (no
+	 * next sample on the same CPU in time) or were dropped for want of room.
+	 */
+	uint64_t pairs, pairs_begun, pairs_apart, pairs_lapsed, pairs_dropped;
 	struct shadow_statistics shadow;
 };
 void sampler_statistics(const struct sampler *s, struct sampler_statistics *out);

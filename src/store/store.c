@@ -1,4 +1,5 @@
 /* Opening, closing and transactions. */
+#include "store/anchors.h"
 #include "store/edges.h"
 #include "store/store_internal.h"
 
@@ -245,6 +246,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	hmap_init(&s->given, sizeof(struct given), sizeof(struct given));
 	store_register(s, &blob_pc);
 	store_register(s, &blob_edge);
+	store_register(s, &blob_anchor);
 	r = open_by_mode(s, e);
 	if (r) {
 		store_close(s);

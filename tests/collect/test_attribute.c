@@ -3,7 +3,9 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "collect/attribute.h"
+#include "collect/driver.h"
 #include "collect/sampler.h"
+#include "store/anchors.h"
 #include "store/pack.h"
 #include "store/store.h"
 
@@ -507,6 +509,95 @@ static void test_failed_flush_loses_nothing(void **state)
 	assert_int_equal(all_samples(), 504);
 }
 
+/* ---- pairs of samples ---- */
+
+static void tell_pair(uint64_t us, pid_t pid, uint64_t last, uint64_t pc, uint64_t difference)
+{
+	struct driver_pair p = {.pc = pc,
+		.last = last,
+		.time = us * US,
+		.between = 100 * US,
+		.pid = (uint32_t)pid,
+		.tid = (uint32_t)pid,
+		.kernel = 2,
+		.switched = 1,
+		.changed = 1 << 3 | 1 << 12};
+
+	p.difference[3] = difference;
+	p.difference[12] = -difference;
+	attribution_pair(a, &p);
+}
+
+struct anchors_read {
+	struct anchor list[16];
+	size_t n;
+};
+
+static int read_anchors(void *arg, const struct store_profile *p)
+{
+	struct anchors_read *out = arg;
+	struct anchor_reader r;
+
+	assert_int_equal(p->event, events[0]);
+	assert_int_equal(p->image, image_named(self_path));
+	assert_int_equal(anchor_reader_init(&r, p->data, p->size), 0);
+	while (out->n < 16 && anchor_reader_next(&r, &out->list[out->n]) == 1)
+		out->n++;
+	return 0;
+}
+
+static struct anchors_read anchors(const char *comm)
+{
+	const struct store_filter f = {.comm = comm, .type = &blob_anchor};
+	struct anchors_read out = {0};
+
+	assert_int_equal(store_profiles(store, &f, read_anchors, &out, NULL), 0);
+	return out;
+}
+
+static void test_pairs(void **state)
+{
+	struct anchors_read read;
+	struct err e = {0};
+	uint64_t seen, kept;
+
+	(void)state;
+	tell_program(10, PID(1), "one");
+	tell_program(10, PID(2), "two");
+	tell_pair(20, PID(1), pc_of(&find_self), pc_of(&find_self) + 4, 480);
+	tell_pair(21, PID(1), pc_of(&find_self) + 4, pc_of(&find_self), 1ull << 50);
+	tell_pair(22, PID(2), pc_of(&find_self), pc_of(&find_self), 7);
+	tell_pair(23, PID(1), pc_of(&find_self), pc_of(&open_store), 8); /* two procedures */
+	tell_pair(24, PID(1), 0x123, pc_of(&open_store), 8);             /* out of the blue */
+	/* A flush that fails forgets nothing. */
+	assert_int_equal(try_flush(1000, &e), 0);
+	store_rollback(store);
+	attribution_anchors(a, &seen, &kept);
+	assert_int_equal(seen, 5);
+	assert_int_equal(kept, 0);
+	flush(1000);
+	attribution_anchors(a, &seen, &kept);
+	assert_int_equal(seen, 5);
+	assert_int_equal(kept, 3);
+	read = anchors("one");
+	assert_int_equal(read.n, 2);
+	assert_int_equal(read.list[0].pc, offset_of(&find_self));
+	assert_int_equal(read.list[0].changed, 1 << 3 | 1 << 12);
+	assert_int_equal(read.list[0].known, 0); /* no loop goes so far in this time */
+	assert_int_equal(read.list[1].pc, offset_of(&find_self) + 4);
+	assert_int_equal(read.list[1].last, offset_of(&find_self));
+	assert_int_equal(read.list[1].known, 1 << 3 | 1 << 12);
+	assert_int_equal(read.list[1].difference[3], 480);
+	assert_int_equal(read.list[1].difference[12], -480);
+	assert_int_equal(read.list[1].between, 100 * US);
+	assert_int_equal(read.list[1].kernel, 2);
+	assert_true(read.list[1].switched);
+	assert_int_equal(anchors("two").n, 1);
+	/* And nothing twice. */
+	flush(2000);
+	assert_int_equal(anchors(NULL).n, 3);
+}
+
 /* What a flush that failed had counted for a procedure does not count twice. */
 static void test_failed_flushes_are_not_samples(void **state)
 {
@@ -645,6 +736,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_threads_events_and_idle, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_by_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failed_flush_loses_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_pairs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_failed_flushes_are_not_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_memory_is_bounded, set_up, tear_down),
