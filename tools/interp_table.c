@@ -544,8 +544,8 @@ static unsigned form(const struct decoded *d)
 		{"o", INTERP_F_O}, {"ai", INTERP_F_A_I}, {"mc", INTERP_F_RM_CL},
 		{"m1", INTERP_F_RM_1}, {"rvm", INTERP_F_R_V_RM}, {"rmv", INTERP_F_R_RM_V},
 		{"vm", INTERP_F_V_RM}, {"mri", INTERP_F_RM_R_I}, {"mrc", INTERP_F_RM_R_I},
-		{"oa", INTERP_F_O}, {"ao", INTERP_F_O}, {"ad", INTERP_F_MOFFS},
-		{"da", INTERP_F_MOFFS}, {"vmi", INTERP_F_V_RM}};
+		{"oa", INTERP_F_O}, {"ao", INTERP_F_O}, {"ad", INTERP_F_R_RM},
+		{"da", INTERP_F_RM_R}, {"vmi", INTERP_F_V_RM}};
 	char text[8] = "";
 	int n = 0;
 	for (int i = 0; i < d->insn.operand_count_visible && n < 6; i++) {
@@ -702,7 +702,75 @@ static enum interp_op choose_op(
 	return vector_op(o, t, d);
 }
 
-/* The slot's entry for one modrm, or BAD with just what its length needs. */
+static bool only_writes(enum interp_op op)
+{
+	switch (op) {
+	case INTERP_OP_SETCC:
+	case INTERP_OP_MOVBE:
+	case INTERP_OP_TZCNT:
+	case INTERP_OP_LZCNT:
+	case INTERP_OP_POPCNT:
+	case INTERP_OP_BSF:
+	case INTERP_OP_BSR:
+		return true;
+	default:
+		return op >= INTERP_OP_MOV && op <= INTERP_OP_LEA;
+	}
+}
+
+static unsigned source_size(enum interp_op op)
+{
+	switch (op) {
+	case INTERP_OP_MOVZX8:
+	case INTERP_OP_MOVSX8:
+		return 1;
+	case INTERP_OP_MOVZX16:
+	case INTERP_OP_MOVSX16:
+		return 2;
+	case INTERP_OP_MOVSX32:
+		return 3;
+	default:
+		return 0;
+	}
+}
+
+/* Where interp_alu finds its operands; a register without modrm is rm, the accumulator reg. */
+static u64 operands(enum interp_op op, unsigned f)
+{
+	static const u8 where[][3] = {
+		/* first, second, destination */
+		[INTERP_F_RM_R] = {INTERP_N_RM, INTERP_N_REG, INTERP_N_RM},
+		[INTERP_F_R_RM] = {INTERP_N_REG, INTERP_N_RM, INTERP_N_REG},
+		[INTERP_F_RM_I] = {INTERP_N_RM, INTERP_N_OTHER, INTERP_N_RM},
+		[INTERP_F_RM] = {INTERP_N_RM, INTERP_N_OTHER, INTERP_N_RM},
+		[INTERP_F_R_RM_I] = {INTERP_N_RM, INTERP_N_OTHER, INTERP_N_REG},
+		[INTERP_F_O_I] = {INTERP_N_RM, INTERP_N_OTHER, INTERP_N_RM},
+		[INTERP_F_O] = {INTERP_N_RM, INTERP_N_OTHER, INTERP_N_RM},
+		[INTERP_F_A_I] = {INTERP_N_REG, INTERP_N_OTHER, INTERP_N_REG},
+		[INTERP_F_R_V_RM] = {INTERP_N_V, INTERP_N_RM, INTERP_N_REG},
+		[INTERP_F_R_RM_V] = {INTERP_N_RM, INTERP_N_V, INTERP_N_REG},
+		[INTERP_F_V_RM] = {INTERP_N_OTHER, INTERP_N_RM, INTERP_N_V},
+	};
+	bool two = f == INTERP_F_RM_R || f == INTERP_F_R_RM;
+	bool compares = op == INTERP_OP_CMP || op == INTERP_OP_TEST || op == INTERP_OP_BT;
+	bool stores = where[f][2] == INTERP_N_RM &&
+		      (op == INTERP_OP_MOV || op == INTERP_OP_SETCC || op == INTERP_OP_MOVBE);
+	u64 e = (u64)where[f][0] << 48 | (u64)where[f][1] << 50 | (u64)source_size(op) << 54;
+	e |= (u64)(compares ? INTERP_N_OTHER : where[f][2]) << 52;
+	if (!only_writes(op))
+		e |= INTERP_E_USES_A;
+	if (!stores && op != INTERP_OP_LEA)
+		e |= INTERP_E_LOADS;
+	if (op == INTERP_OP_MOV || op == INTERP_OP_MOVZX8 || op == INTERP_OP_MOVZX16 ||
+		op == INTERP_OP_LEA)
+		e |= INTERP_E_COPIES;
+	if (two && (op == INTERP_OP_XOR || op == INTERP_OP_SUB || op == INTERP_OP_SBB ||
+			   op == INTERP_OP_CMP))
+		e |= INTERP_E_CANCELS;
+	return e;
+}
+
+/* The opcode's entry for one modrm, or BAD with just what its length needs. */
 static u64 make_entry(const struct opcode *o, int reg, bool direct)
 {
 	struct decoded d, longer;
@@ -742,11 +810,16 @@ static u64 make_entry(const struct opcode *o, int reg, bool direct)
 	u64 e = op | (u64)form(&d) << 8 | (u64)immediate(o, &t, &d) << 12 | (u64)size << 16;
 	if (has_modrm(&d))
 		e |= INTERP_E_MODRM;
+	e |= flags(&d);
+	if (op < INTERP_OP_ROL)
+		return e | operands(op, form(&d));
+	if (op < INTERP_OP_XMOV)
+		return e;
 	if (!direct && is_aligned(&d))
 		e |= INTERP_E_ALIGNED;
 	if (stored_bytes(&d) == 10)
 		e |= INTERP_E_TEN;
-	e |= flags(&d) | results(&d) | (u64)store_code(o, &t, stored_bytes(&d), size) << 61;
+	e |= results(&d) | (u64)store_code(o, &t, stored_bytes(&d), size) << 61;
 	if (o->encoding != LEGACY && decode(o, &t2, &longer))
 		e |= results(&longer); /* vzeroall is a longer vzeroupper */
 	return e;
@@ -760,7 +833,7 @@ static size_t nentries;
 
 static u16 add_entries(const u64 *e, size_t n)
 {
-	for (size_t i = 0; i + n <= nentries; i++)
+	for (size_t i = 256; i + n <= nentries; i++)
 		if (!memcmp(&entry[i], e, n * sizeof *e))
 			return (u16)i;
 	memcpy(&entry[nentries], e, n * sizeof *e);
@@ -768,7 +841,8 @@ static u16 add_entries(const u64 *e, size_t n)
 	return (u16)(nentries - n);
 }
 
-static void fill(int at, const struct opcode *o)
+/* The opcode's entry, which may stand for others. */
+static u64 fill(const struct opcode *o)
 {
 	u64 all[16];
 	bool group = false, split = false;
@@ -779,33 +853,41 @@ static void fill(int at, const struct opcode *o)
 	split = all[0] != all[1];
 	if (!(all[0] & INTERP_E_MODRM) && !(all[1] & INTERP_E_MODRM))
 		group = split = false;
+	if (!group && !split)
+		return all[0];
 	for (int i = 0; i < 16; i++)
-		all[i] |= group   ? INTERP_E_MODRM | INTERP_E_GROUP
-			  : split ? INTERP_E_MODRM | INTERP_E_SPLIT
-				  : 0;
-	slot[at] = add_entries(all, group ? 16 : split ? 2 : 1);
+		all[i] |= INTERP_E_MODRM;
+	return (u64)add_entries(all, group ? 16 : 2) << 24 | INTERP_E_MODRM |
+	       (group ? INTERP_E_GROUP : INTERP_E_SPLIT);
 }
 
-static void fill_map(int at, enum encoding encoding, int map, int prefixes)
-{
-	for (int prefix = 0; prefix < prefixes; prefix++)
-		for (int byte = 0; byte < 256; byte++)
-			fill(at + prefix * 256 + byte,
-				&(struct opcode){encoding, map, prefix, byte});
-}
-
-static void print_prefixes(void)
+/* Opcodes of one byte, among them what only leads to others. */
+static void fill_first(void)
 {
 	static const struct {
 		u8 byte, bit;
-	} list[] = {{0x66, INTERP_P_16}, {0x67, INTERP_P_ADDR32}, {0xf3, INTERP_P_REP},
+	} prefixes[] = {{0x66, INTERP_P_16}, {0x67, INTERP_P_ADDR32}, {0xf3, INTERP_P_REP},
 		{0xf2, INTERP_P_REPNE}, {0xf0, INTERP_P_LOCK}, {0x64, INTERP_P_FS},
 		{0x65, INTERP_P_GS}, {0x2e, INTERP_P_OTHER}, {0x36, INTERP_P_OTHER},
 		{0x3e, INTERP_P_OTHER}, {0x26, INTERP_P_OTHER}};
-	puts("static const u8 interp_prefix[256] = {");
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		printf("\t[0x%02x] = 0x%02x,\n", list[i].byte, list[i].bit);
-	puts("};\n");
+	static const u8 escapes[] = {0x0f, 0xc4, 0xc5, 0x62};
+	nentries = 256;
+	for (int byte = 0; byte < 256; byte++)
+		entry[byte] = (byte & 0xf0) == 0x40 /* REX */
+				      ? INTERP_OP_BAD
+				      : fill(&(struct opcode){LEGACY, 0, 0, byte});
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+		entry[prefixes[i].byte] = INTERP_E_PREFIX | (u64)prefixes[i].bit << 24;
+	for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++)
+		entry[escapes[i]] = INTERP_E_ESCAPE;
+}
+
+static void fill_map(int at, enum encoding encoding, int map)
+{
+	for (int i = 0; i < 4 * 256; i++) {
+		u64 e = fill(&(struct opcode){encoding, map, i / 256, i % 256});
+		slot[at + i] = add_entries(&e, 1);
+	}
 }
 
 static void print_numbers(const char *type, const char *name, size_t n, int each, int digits)
@@ -821,16 +903,16 @@ static void print_numbers(const char *type, const char *name, size_t n, int each
 int main(void)
 {
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	fill_map(0, LEGACY, 0, 1);
-	fill_map(INTERP_SLOT_0F, LEGACY, 1, 4);
-	fill_map(INTERP_SLOT_0F38, LEGACY, 2, 4);
-	fill_map(INTERP_SLOT_0F3A, LEGACY, 3, 4);
+	fill_first();
+	fill_map(INTERP_SLOT_0F, LEGACY, 1);
+	fill_map(INTERP_SLOT_0F38, LEGACY, 2);
+	fill_map(INTERP_SLOT_0F3A, LEGACY, 3);
 	for (int map = 1; map <= 3; map++)
-		fill_map(INTERP_SLOT_VEX + (map - 1) * 1024, VEX, map, 4);
+		fill_map(INTERP_SLOT_VEX + (map - 1) * 1024, VEX, map);
 	for (int map = 1; map <= 3; map++)
-		fill_map(INTERP_SLOT_EVEX + (map - 1) * 1024, EVEX, map, 4);
-	fill_map(INTERP_SLOT_EVEX + 3072, EVEX, 5, 4);
-	fill_map(INTERP_SLOT_EVEX + 4096, EVEX, 6, 4);
+		fill_map(INTERP_SLOT_EVEX + (map - 1) * 1024, EVEX, map);
+	fill_map(INTERP_SLOT_EVEX + 3072, EVEX, 5);
+	fill_map(INTERP_SLOT_EVEX + 4096, EVEX, 6);
 	size_t power = 1;
 	while (power < nentries)
 		power *= 2;
@@ -841,7 +923,6 @@ int main(void)
 	printf("#define INTERP_ENTRIES %zu /* a power of two, so that an index can be masked "
 	       "*/\n\n",
 		power);
-	print_prefixes();
 	print_numbers("u16", "interp_slot", INTERP_SLOTS, 12, 4);
 	print_numbers("u64", "interp_entry", power, 4, 16);
 	puts("#endif");

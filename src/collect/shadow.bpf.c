@@ -117,29 +117,36 @@ static __always_inline u64 peek(u64 address)
 	return two->tv_sec;
 }
 
-/* Where the page of a user address is in the direct map; 0: nowhere we may read. */
-__attribute__((noinline)) u64 walk(u64 pgd, u64 address)
+/* Where a user address is in the direct map that begins at base, 0: nowhere; *entry is the last one
+ * of the tables on the way. */
+static __always_inline u64 walk(u64 base, u64 pgd, u64 address, u64 *entry)
 {
-	u64 base = direct_map, entry, table = pgd;
 	u32 shift = levels == 5 ? 48 : 39;
+	u64 table = pgd, e;
 
 	INTERP_ROLLED
 	for (u32 level = 0; level < 5; level++) {
-		entry = peek(table + (address >> (shift & 63) & 511) * 8);
-		if ((entry & (PRESENT | USER)) != (PRESENT | USER))
+		e = peek(table + (address >> (shift & 63) & 511) * 8);
+		if ((e & (PRESENT | USER)) != (PRESENT | USER))
 			return 0;
-		if (shift == 12 || (shift <= 30 && entry & HUGE)) {
+		if (shift == 12 || (shift <= 30 && e & HUGE)) {
 			u64 inside = (1ull << (shift & 63)) - 1;
 
-			if (entry & (SPECIAL | UNCACHED | device_mark))
-				return 0;
-			return base + (entry & frame_mask & ~inside) +
-			       (address & inside & ~4095ull);
+			*entry = e;
+			return base + (e & frame_mask & ~inside) + (address & inside);
 		}
-		table = base + (entry & frame_mask);
+		table = base + (e & frame_mask);
 		shift -= 9;
 	}
 	return 0;
+}
+
+/* The page of an address that the program may read, unless it is a device's; 0: none. */
+static __always_inline u64 user_place(const struct interp *m, u64 address)
+{
+	u64 entry = 0, place = m->pgd ? walk(direct_map, m->pgd, address & ~4095ull, &entry) : 0;
+
+	return entry & (SPECIAL | UNCACHED | device_mark) ? 0 : place;
 }
 
 static __always_inline u64 kernel_place(const struct interp *m, u64 address)
@@ -150,20 +157,30 @@ static __always_inline u64 kernel_place(const struct interp *m, u64 address)
 	return 0;
 }
 
-/* The page of an address, remembered for the length of the burst. */
-static __always_inline u64 place_of(struct interp *m, u64 address)
+/* Looks the page of an address up; 0: cannot be read. */
+__attribute__((noinline)) u64 find_page(struct interp *m, u64 address)
 {
-	struct interp_page *p = &m->page[(address >> 12) % INTERP_PAGES];
-	u64 page = address & ~4095ull;
+	struct interp_page *p;
 
-	if (p->address == page && p->epoch == m->epoch)
-		return p->place;
-	p->address = page;
+	if (!m)
+		return 0;
+	p = &m->page[(address >> 12) % INTERP_PAGES];
+	p->address = address & ~4095ull;
 	p->epoch = m->epoch;
 	if ((s64)address < 0)
 		p->place = m->kernel ? kernel_place(m, address) : 0;
 	else
-		p->place = m->pgd ? walk(m->pgd, address) : 0;
+		p->place = user_place(m, address);
+	return p->place;
+}
+
+/* The page of an address, remembered for the length of the burst. */
+static __always_inline u64 place_of(struct interp *m, u64 address)
+{
+	struct interp_page *p = &m->page[(address >> 12) % INTERP_PAGES];
+
+	if (INTERP_RARE(p->address != (address & ~4095ull) || p->epoch != m->epoch))
+		return find_page(m, address);
 	return p->place;
 }
 
@@ -218,6 +235,20 @@ __attribute__((noinline)) int interp_memory_line(struct interp *m, u64 address, 
 			m->input[(k + i) % INTERP_INPUTS] = word[i];
 		m->ninputs = k + 4;
 	}
+	return 0;
+}
+
+/* What is read for running again is read by lines. */
+static __always_inline int interp_memory_code(struct interp *m, u64 address, u64 *code)
+{
+	u64 place;
+
+	if (m->keeps || (address & 4095) > 4096 - 8)
+		return -1;
+	place = place_of(m, address);
+	if (!place)
+		return -1;
+	*code = peek(place + (address & 4095));
 	return 0;
 }
 
@@ -528,38 +559,17 @@ u64 sought_address, sought_word, found_base, found_entry;
 
 struct search {
 	u64 pgd, top;
-	u64 entry; /* the last one of a walk */
 };
-
-static __always_inline u64 walk_from(u64 base, struct search *f, u64 address)
-{
-	u64 entry, table = f->pgd;
-	u32 shift = levels == 5 ? 48 : 39;
-
-	for (u32 level = 0; level < 5; level++) {
-		entry = peek(table + (address >> (shift & 63) & 511) * 8);
-		if (!(entry & PRESENT))
-			return 0;
-		if (shift == 12 || (shift <= 30 && entry & HUGE)) {
-			u64 inside = (1ull << (shift & 63)) - 1;
-
-			f->entry = entry;
-			return base + (entry & frame_mask & ~inside) + (address & inside);
-		}
-		table = base + (entry & frame_mask);
-		shift -= 9;
-	}
-	return 0;
-}
 
 /* The page table itself lies in the direct map, which begins at some gigabyte below it. */
 static long try_base(u32 i, struct search *f)
 {
-	u64 base = f->top - ((u64)i << 30), place = walk_from(base, f, sought_address);
+	u64 base = f->top - ((u64)i << 30), entry = 0;
+	u64 place = walk(base, f->pgd, sought_address, &entry);
 
 	if (place && peek(place) == sought_word) {
 		found_base = base;
-		found_entry = f->entry;
+		found_entry = entry;
 		return 1;
 	}
 	return 0;

@@ -21,6 +21,13 @@ static int interp_memory_line(struct interp *m, u64 address, u32 n)
 	return 0;
 }
 
+/* It could be repeated. */
+static int interp_memory_code(struct interp *m, u64 address, u64 *code)
+{
+	(void)m, (void)address, (void)code;
+	return -1;
+}
+
 #include "isa/interp_run.h"
 
 void interp_begin(struct interp *m, int (*read)(void *arg, u64 address, u64 *word), void *arg)
@@ -70,14 +77,11 @@ enum interp_stop interp_step(struct interp *m)
 unsigned interp_length(const u8 *code, unsigned n)
 {
 	static _Thread_local struct interp m;
-	int stop;
 
 	m.available = n < 16 ? n : 16;
 	memset(m.code, 0, sizeof m.code);
 	memcpy(m.code, code, m.available);
-	m.insn.length = 0;
-	stop = interp_decode(&m);
-	return stop == INTERP_GOES_ON ? m.insn.length : 0;
+	return interp_decode(&m, m.code[0]) == INTERP_GOES_ON ? m.insn.length : 0;
 }
 
 const char *interp_stop_name(enum interp_stop s)

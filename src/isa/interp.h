@@ -3,8 +3,8 @@
  * An x86-64 interpreter that runs in shadow: it computes what a program is about to do from the
  * registers of an interrupted context, and never touches the program. Stores go to a private
  * overlay; what it cannot know (vector registers at the start, a page that is not there) is
- *unknown, and unknown values spread to what is computed from them. It stops where control flow is
- *unknown.
+ * unknown, and unknown values spread to what is computed from them. It stops where control flow is
+ * unknown.
  *
  * One source for user space (interp.c) and for BPF (the sampling interrupt), see the ASPLOS 2000
  * paper's section 3. The two differ only in how a word of memory is read: the includer defines
@@ -13,9 +13,14 @@
  *	int interp_memory_line(struct interp *m, u64 address, u32 n);
  *
  * for aligned 8-byte words, and for four of them (aligned to 32 bytes) that become line n of the
- *code; 0, or negative when they cannot be read. Then it includes interp_run.h. Everything that a
- *run depends on is in struct interp and in the words that it reads, so a run can be repeated
- *elsewhere from its first state and these words, in their order.
+ * code; 0, or negative when they cannot be read. Then it includes interp_run.h. Everything that a
+ * run depends on is in struct interp and in the words that it reads, so a run can be repeated
+ * elsewhere from its first state and these words, in their order. Where nobody is going to repeat
+ * it,
+ *
+ *	int interp_memory_code(struct interp *m, u64 address, u64 *code);
+ *
+ * may hand out the 8 bytes at any address of code; negative sends it to the lines.
  */
 #ifndef CULPRIT_ISA_INTERP_H
 #define CULPRIT_ISA_INTERP_H
@@ -129,7 +134,12 @@ struct interp_insn {
 	u32 length, opcode, size;
 	u32 memory;          /* modrm names memory, at address */
 	u32 address_unknown; /* some register in it is */
-	u32 reg, rm, vvvv, modrm;
+	union {
+		struct {
+			u32 reg, rm, modrm, vvvv;
+		};
+		u32 number[4]; /* by enum interp_operand */
+	};
 	u32 base; /* register of the address, or 16 */
 };
 
@@ -139,7 +149,7 @@ struct interp {
 	u64 base[2]; /* of fs and gs */
 	/*
 	 * Flags, as far as an instruction has to go to set them: ZF is zero == 0, SF is bit 63 of
-	 * sign, PF the parity of parity's low byte; the others are 0 or 1.
+	 * sign, PF the parity of parity's low byte, AF bit 4 of adjust; the others are 0 or 1.
 	 */
 	u64 zero, sign, parity, carry, overflow, adjust, direction;
 	u32 unknown;     /* registers of which a byte above the lowest is unknown, a bit each */
@@ -151,19 +161,21 @@ struct interp {
 	u32 stored;    /* words in the overlay */
 	u32 failed;    /* loads that could not be read; their values are unknown */
 	u64 filter;    /* of the overlay: words that are certainly not in it have a 0 */
-	u64 code[4];   /* 16 bytes from ip on, and zeros */
-	u32 available; /* so many of the 16 */
+	u64 loaded;    /* what the last load found */
 	u32 loaded_unknown;
-	u64 loaded; /* what the last load found */
+	u32 direct;     /* code was not read by lines */
+	u64 code[2];    /* from ip on, where it was */
+	u32 available;  /* so many bytes */
+	u32 keeps;      /* the words that are read are kept, for running again; used by BPF */
+	u64 pgd, stack; /* memory as the interrupt sees it; used by BPF */
+	u64 operand[4]; /* values, by enum interp_operand */
 	struct interp_insn insn;
-	u64 xmm[16][2];
-	struct interp_line line[INTERP_LINES];
 	struct interp_page page[INTERP_PAGES];
 	struct interp_word word[INTERP_WORDS];
+	struct interp_line line[INTERP_LINES];
+	u64 xmm[16][2];
 #ifdef __bpf__
-	/* Memory as the interrupt sees it: page tables, and where all of RAM is mapped. */
-	u64 pgd, stack;
-	u32 ninputs, keeps; /* whether the words that are read are kept, for running again */
+	u32 ninputs, pad;
 	u64 input[INTERP_INPUTS];
 	u64 lost[INTERP_INPUTS / 64]; /* inputs that could not be read, a bit each */
 #else

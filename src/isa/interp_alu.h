@@ -144,29 +144,30 @@ INTERP_INLINE u64 interp_multiply_high_signed(u64 a, u64 b)
 
 /* ---- operations ---- */
 
-/* Sum and difference, on operands shifted up so that carry and sign are those of bit 63. */
+/*
+ * Sum and difference, on operands shifted up so that carry and sign are those of bit 63. Carries
+ * are computed from bits: a comparison would be a branch in BPF, and one that nobody can predict.
+ */
 INTERP_INLINE u64 interp_add(struct interp *m, u64 a, u64 b, u64 carry, u32 shift)
 {
-	u64 x = a << shift, y = b << shift, sum = x + y, all = sum + (carry << shift);
+	u64 x = a << shift, y = b << shift, all = x + y + (carry << shift);
 
-	m->carry = sum < x || all < sum;
+	m->carry = ((x & y) | ((x | y) & ~all)) >> 63;
 	m->overflow = ((x ^ all) & (y ^ all)) >> 63;
-	all >>= shift;
-	m->adjust = (a ^ b ^ all) >> 4 & 1;
-	interp_set_result(m, all << shift, all);
-	return all;
+	interp_set_result(m, all, all >> shift);
+	m->adjust = a ^ b ^ all >> shift;
+	return all >> shift;
 }
 
 INTERP_INLINE u64 interp_subtract(struct interp *m, u64 a, u64 b, u64 carry, u32 shift)
 {
-	u64 x = a << shift, y = b << shift, difference = x - y, all = difference - (carry << shift);
+	u64 x = a << shift, y = b << shift, all = x - y - (carry << shift);
 
-	m->carry = x < y || difference < carry << shift;
+	m->carry = ((~x & y) | (~(x ^ y) & all)) >> 63;
 	m->overflow = ((x ^ y) & (x ^ all)) >> 63;
-	all >>= shift;
-	m->adjust = (a ^ b ^ all) >> 4 & 1;
-	interp_set_result(m, all << shift, all);
-	return all;
+	interp_set_result(m, all, all >> shift);
+	m->adjust = a ^ b ^ all >> shift;
+	return all >> shift;
 }
 
 INTERP_INLINE u64 interp_logic(struct interp *m, u64 value, u32 shift)
@@ -342,7 +343,7 @@ INTERP_INLINE u64 interp_operate(struct interp *m, u32 op, u64 a, u64 b, u32 siz
 	case INTERP_OP_IMUL:
 	case INTERP_OP_IMUL3:
 		return interp_multiply(m, a, b, size);
-	default: /* mov, movzx */
+	default:
 		return b;
 	}
 }
@@ -355,183 +356,122 @@ INTERP_INLINE u32 interp_flags_read(u32 op)
 										  : 0;
 }
 
-INTERP_INLINE u32 interp_source_size(const struct interp_insn *i, u32 op)
+/* Bytes of the rm operand. */
+INTERP_INLINE u32 interp_source_size(const struct interp_insn *i)
 {
-	if (op == INTERP_OP_MOVZX8 || op == INTERP_OP_MOVSX8)
-		return 1;
-	if (op == INTERP_OP_MOVZX16 || op == INTERP_OP_MOVSX16)
-		return 2;
-	if (op == INTERP_OP_MOVSX32)
-		return i->prefix & INTERP_P_16 && !(i->prefix & INTERP_P_W) ? 2 : 4;
-	if (op == INTERP_OP_CRC32)
-		return i->opcode == 0xf0         ? 1
+	u32 code = INTERP_E_SOURCE(i->entry), size = i->size;
+
+	if (code && size > 1u << (code - 1))
+		size = 1u << (code - 1);
+	if (INTERP_E_OP(i->entry) == INTERP_OP_CRC32)
+		size = i->opcode == 0xf0         ? 1
 		       : i->prefix & INTERP_P_W  ? 8
 		       : i->prefix & INTERP_P_16 ? 2
 						 : 4;
-	return i->size;
+	return size;
 }
 
-/* A register with itself gives the same result whatever is in it. */
-INTERP_INLINE u32 interp_cancels(const struct interp_insn *i, u32 op, u32 form)
+/* Which operands are unknown, a bit each; that of memory is known better. */
+INTERP_INLINE u32 interp_unknown_operands(const struct interp *m, u32 source)
 {
-	return (op == INTERP_OP_XOR || op == INTERP_OP_SUB || op == INTERP_OP_SBB ||
-		       op == INTERP_OP_CMP) &&
-	       form <= INTERP_F_R_RM && !i->memory && i->reg == i->rm;
+	const struct interp_insn *i = &m->insn;
+	u32 u = interp_get_unknown(m, i->reg, i->size, i->prefix) << INTERP_N_REG;
+
+	if (!i->memory)
+		u |= interp_get_unknown(m, i->rm, source, i->prefix) << INTERP_N_RM;
+	if (i->prefix & INTERP_P_VEX)
+		u |= interp_get_unknown(m, i->vvvv, i->size, i->prefix) << INTERP_N_V;
+	return u;
 }
 
-INTERP_INLINE int interp_alu(struct interp *m)
+/* Fetches the operands into m->operand; *unknown has a bit for each. */
+INTERP_INLINE int interp_operands(struct interp *m, u64 address, u32 *unknown)
 {
-	u64 a = 0, b = 0, rm = 0, address, entry, value;
-	u32 op, form, size, source, prefix, to, to_rm, ua = 0, ub = 0, urm = 0, unknown;
-	struct interp_insn *i;
+	struct interp_insn *i = &m->insn;
+	u32 size = i->size, source = interp_source_size(i), prefix = i->prefix;
 
-	i = &m->insn;
-	entry = i->entry;
-	op = INTERP_E_OP(entry);
-	form = INTERP_E_FORM(entry);
-	size = i->size;
-	prefix = i->prefix;
-	source = interp_source_size(i, op);
-	address = i->address;
-	to_rm = form == INTERP_F_RM_R || form == INTERP_F_RM_I || form == INTERP_F_RM;
-	if (op == INTERP_OP_BT || op == INTERP_OP_BTS || op == INTERP_OP_BTR ||
-		op == INTERP_OP_BTC) {
-		/* A bit string in memory: the offset reaches beyond the operand. */
-		if (i->memory && form == INTERP_F_RM_R) {
-			s64 offset = (s64)interp_extend(m->r[i->reg & 15], size);
-
-			if (prefix & INTERP_P_ADDR32)
-				return INTERP_INSTRUCTION; /* the sum would wrap */
-			if (interp_get_unknown(m, i->reg, size, prefix))
-				i->address_unknown = 1;
-			address += (u64)(size == 8     ? offset >> 6
-					   : size == 4 ? offset >> 5
-						       : offset >> 4) *
-				   size;
-		}
-	}
-	if (op == INTERP_OP_LEA) {
-		rm = address - (prefix & INTERP_P_FS ? m->base[0] : 0) -
-		     (prefix & INTERP_P_GS ? m->base[1] : 0);
-		urm = i->address_unknown;
-	} else if (form == INTERP_F_MOFFS) {
-		address = i->immediate + (prefix & INTERP_P_FS ? m->base[0] : 0) +
-			  (prefix & INTERP_P_GS ? m->base[1] : 0);
-		if (prefix & INTERP_P_ADDR32)
-			address = (u32)i->immediate + (address - i->immediate);
-	} else if (!i->memory) {
-		rm = interp_get(m, i->rm, source, prefix);
-		urm = interp_get_unknown(m, i->rm, source, prefix);
-	} else if (!(to_rm && (op == INTERP_OP_MOV || op == INTERP_OP_SETCC ||
-				      (op == INTERP_OP_MOVBE)))) {
+	m->operand[INTERP_N_REG] = interp_get(m, i->reg, size, prefix);
+	m->operand[INTERP_N_OTHER] = i->immediate & interp_mask(size);
+	*unknown = 0;
+	if (!i->memory) {
+		m->operand[INTERP_N_RM] = interp_get(m, i->rm, source, prefix);
+	} else if (i->entry & INTERP_E_LOADS) {
 		int stop = interp_load_operand(m, address, source);
 
 		if (stop)
 			return stop;
-		rm = m->loaded;
-		urm = m->loaded_unknown;
+		m->operand[INTERP_N_RM] = m->loaded;
+		*unknown = m->loaded_unknown << INTERP_N_RM;
+	} else { /* lea */
+		m->operand[INTERP_N_RM] = address & interp_mask(size);
+		*unknown = i->address_unknown << INTERP_N_RM;
 	}
-	to = i->reg;
-	switch (form) {
-	case INTERP_F_RM_R:
-		a = rm;
-		ua = urm;
-		b = interp_get(m, i->reg, size, prefix);
-		ub = interp_get_unknown(m, i->reg, size, prefix);
-		to = i->rm;
-		break;
-	case INTERP_F_R_RM:
-		a = interp_get(m, i->reg, size, prefix);
-		ua = interp_get_unknown(m, i->reg, size, prefix);
-		b = rm;
-		ub = urm;
-		break;
-	case INTERP_F_RM_I:
-	case INTERP_F_RM:
-	case INTERP_F_O:
-		a = rm;
-		ua = urm;
-		b = i->immediate & interp_mask(size);
-		to = i->rm;
-		break;
-	case INTERP_F_R_RM_I:
-		a = rm;
-		ua = urm;
-		b = i->immediate & interp_mask(size);
-		break;
-	case INTERP_F_O_I:
-		b = i->immediate & interp_mask(size);
-		to = i->rm;
-		break;
-	case INTERP_F_A_I:
-		a = interp_get(m, INTERP_RAX, size, prefix);
-		ua = interp_get_unknown(m, INTERP_RAX, size, prefix);
-		b = i->immediate & interp_mask(size);
-		to = INTERP_RAX;
-		break;
-	case INTERP_F_R_V_RM:
-		a = interp_get(m, i->vvvv, size, prefix);
-		ua = interp_get_unknown(m, i->vvvv, size, prefix);
-		b = rm;
-		ub = urm;
-		break;
-	case INTERP_F_R_RM_V:
-		a = rm;
-		ua = urm;
-		b = interp_get(m, i->vvvv, size, prefix);
-		ub = interp_get_unknown(m, i->vvvv, size, prefix);
-		break;
-	case INTERP_F_V_RM:
-		b = rm;
-		ub = urm;
-		to = i->vvvv;
-		break;
-	case INTERP_F_MOFFS:
-		to = INTERP_RAX;
-		if (i->opcode & 2) {
-			b = interp_get(m, INTERP_RAX, size, prefix);
-			ub = interp_get_unknown(m, INTERP_RAX, size, prefix);
-			to_rm = 1;
-			i->memory = 1;
-		} else {
-			int stop = interp_load_operand(m, address, size);
+	if (prefix & INTERP_P_VEX)
+		m->operand[INTERP_N_V] = interp_get(m, i->vvvv, size, prefix);
+	if (m->unknown | m->unknown_low)
+		*unknown |= interp_unknown_operands(m, source);
+	return INTERP_GOES_ON;
+}
 
-			if (stop)
-				return stop;
-			b = m->loaded;
-			ub = m->loaded_unknown;
-		}
-		break;
-	default:
-		return INTERP_INSTRUCTION;
+/* Of a bit string in memory: the offset reaches beyond the operand. */
+INTERP_INLINE u64 interp_bit_address(struct interp *m)
+{
+	struct interp_insn *i = &m->insn;
+	u32 size = i->size;
+	s64 offset = (s64)interp_extend(m->r[i->reg & 15], size);
+
+	if (interp_get_unknown(m, i->reg, size, i->prefix))
+		i->address_unknown = 1;
+	return i->address + (u64)(size == 8     ? offset >> 6
+				    : size == 4 ? offset >> 5
+						: offset >> 4) *
+				    size;
+}
+
+INTERP_INLINE int interp_alu(struct interp *m)
+{
+	struct interp_insn *i = &m->insn;
+	u64 entry = i->entry, address = i->address, a, b, value;
+	u32 op = INTERP_E_OP(entry), size = i->size, ua, ub, unknown;
+	int stop;
+
+	if (op >= INTERP_OP_BT && op <= INTERP_OP_BTC && i->memory &&
+		INTERP_E_FORM(entry) == INTERP_F_RM_R) {
+		if (i->prefix & INTERP_P_ADDR32)
+			return INTERP_INSTRUCTION; /* the sum would wrap */
+		address = interp_bit_address(m);
 	}
-	/* What only writes does not depend on what was there. */
-	if ((op >= INTERP_OP_MOV && op <= INTERP_OP_LEA) || op == INTERP_OP_SETCC ||
-		op == INTERP_OP_MOVBE)
-		ua = 0;
-	if (op == INTERP_OP_TZCNT || op == INTERP_OP_LZCNT || op == INTERP_OP_POPCNT ||
-		op == INTERP_OP_BSF || op == INTERP_OP_BSR)
-		ua = 0;
-	if (interp_cancels(i, op, form))
+	stop = interp_operands(m, address, &unknown);
+	if (stop)
+		return stop;
+	a = m->operand[INTERP_E_A(entry)];
+	b = m->operand[INTERP_E_B(entry)];
+	ua = entry & INTERP_E_USES_A ? unknown >> INTERP_E_A(entry) & 1 : 0;
+	ub = unknown >> INTERP_E_B(entry) & 1;
+	if (entry & INTERP_E_CANCELS && !i->memory && i->reg == i->rm)
 		a = b = ua = ub = 0;
-	unknown = ua | ub | ((m->unknown_flags & interp_flags_read(op)) != 0);
+	unknown = ua | ub;
+	if (m->unknown_flags)
+		unknown |= (m->unknown_flags & interp_flags_read(op)) != 0;
 	interp_note_values(m, a, ua, b, ub, size);
-	if (op < INTERP_OP_BT) {
+	if (entry & INTERP_E_COPIES)
+		value = b;
+	else if (op < INTERP_OP_BT)
 		value = interp_operate(m, op, a, b, size, &unknown);
-	} else if (op == INTERP_OP_CRC32) {
-		value = interp_crc32(a, b, source);
-	} else {
+	else if (op == INTERP_OP_CRC32)
+		value = interp_crc32(a, b, interp_source_size(i));
+	else
 		value = interp_bits(m, a, b, &unknown);
-	}
-	if (op != INTERP_OP_CMP && op != INTERP_OP_TEST && op != INTERP_OP_BT) {
+	if (INTERP_E_TO(entry) != INTERP_N_OTHER) {
 		interp_note_values(m, value, unknown, b, ub, size);
-		if (to_rm && i->memory) {
-			int stop = interp_store_operand(m, address, size, value, unknown);
-
+		if (INTERP_E_TO(entry) == INTERP_N_RM && i->memory) {
+			stop = interp_store_operand(m, address, size, value, unknown);
 			if (stop)
 				return stop;
 		} else {
-			interp_set(m, to, size, prefix, value, unknown);
+			u32 to = i->number[INTERP_E_TO(entry)];
+
+			interp_set(m, to, size, i->prefix, value, unknown);
 			INTERP_NOTE(m->effect.destination = (u8)to);
 		}
 	}

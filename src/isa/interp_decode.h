@@ -22,13 +22,18 @@ INTERP_INLINE int interp_line_at(struct interp *m, u64 address)
 	return (int)n;
 }
 
-/* Puts the 16 bytes at ip into m->code. */
-INTERP_INLINE int interp_fetch(struct interp *m)
+/* Puts the 16 bytes at ip into m->code, or as many as there are, and zeros. */
+INTERP_FN int interp_fetch_lines(struct interp *m)
 {
-	u64 word[3] = {0}, ip = m->ip, next;
+	u64 word[3] = {0}, ip;
 	u32 shift, at, n;
 	int line;
 
+	if (!m)
+		return -1;
+	ip = m->ip;
+	m->direct = 0;
+	m->available = 16;
 	line = interp_line_at(m, ip & ~31ull);
 	if (line < 0)
 		return -1;
@@ -39,13 +44,12 @@ INTERP_INLINE int interp_fetch(struct interp *m)
 		word[1] = m->line[n].code[(at + 1) & 3];
 	if (at < 2)
 		word[2] = m->line[n].code[(at + 2) & 3];
-	m->available = 32 - (ip & 31);
-	if (m->available < 16) {
-		next = (ip & ~31ull) + 32;
-		line = interp_line_at(m, next);
-		if (line >= 0) {
+	if ((ip & 31) > 16) {
+		line = interp_line_at(m, (ip & ~31ull) + 32);
+		if (line < 0) {
+			m->available = 32 - (ip & 31);
+		} else {
 			n = (u32)line % INTERP_LINES;
-			m->available = 16;
 			if (at == 3) {
 				word[1] = m->line[n].code[0];
 				word[2] = m->line[n].code[1];
@@ -60,144 +64,176 @@ INTERP_INLINE int interp_fetch(struct interp *m)
 	return 0;
 }
 
-INTERP_INLINE u32 interp_byte(const struct interp *m, u32 at)
+/* Eight bytes from the instruction's byte `at` on; those beyond 16 are rejected later, by the
+ * length. */
+INTERP_FN u64 interp_far(struct interp *m, u32 at)
 {
-	return ((const u8 *)m->code)[at & 15];
-}
+	u32 shift = at * 8 & 63;
+	u64 word;
 
-/* Eight bytes from `at` on; those beyond the 16 are rejected later, by the length. */
-INTERP_INLINE u64 interp_bytes(const struct interp *m, u32 at)
-{
-#ifdef __bpf__
-	/* x86 does not mind, and the compiler would put it together byte by byte. */
-	return *(const u64 *)((const u8 *)m->code + (at & 15));
-#else
-	u64 value;
-
-	__builtin_memcpy(&value, (const u8 *)m->code + (at & 15), sizeof value);
-	return value;
-#endif
-}
-
-/* The slot of an opcode behind a VEX or EVEX prefix; negative: none. Leaves `at` at the modrm byte.
- */
-INTERP_INLINE int interp_vex(struct interp *m, u32 first, u32 *at, u32 *rex, u32 *prefix)
-{
-	struct interp_insn *i = &m->insn;
-	u32 p = *at, b1 = interp_byte(m, p), b2, b3, map;
-
-	if (first == 0xc5) {
-		*rex = ~b1 >> 5 & 4;
-		i->vvvv = ~b1 >> 3 & 15;
-		*prefix |= INTERP_P_VEX | (b1 >> 2 & 1) << INTERP_P_VL_SHIFT;
-		i->opcode = interp_byte(m, p + 1);
-		*at = p + 2;
-		return (int)(INTERP_SLOT_VEX + (b1 & 3) * 256 + i->opcode);
+	if (!m)
+		return 0;
+	if (m->direct) {
+		m->available = 16;
+		if (interp_memory_code(m, m->ip + at, &word) == 0)
+			return word;
+		if (interp_fetch_lines(m) < 0)
+			return 0;
 	}
-	b2 = interp_byte(m, p + 1);
-	*rex = (~b1 >> 5 & 7) | (b2 >> 7 << 3);
-	if (b2 >> 7)
-		*prefix |= INTERP_P_W;
+	if (at & 8)
+		return m->code[1] >> shift;
+	return m->code[0] >> shift | m->code[1] << 1 << (63 - shift);
+}
+
+/* The first eight bytes of the instruction; of most it is all. */
+INTERP_INLINE int interp_fetch(struct interp *m, u64 *code)
+{
+	m->direct = 1;
+	m->available = 8;
+	if (!INTERP_RARE(interp_memory_code(m, m->ip, code) < 0))
+		return 0;
+	if (interp_fetch_lines(m) < 0)
+		return -1;
+	*code = m->code[0];
+	return 0;
+}
+
+/*
+ * Eight bytes of code behind the legacy prefixes, and what is left of them. No opcode with modrm
+ * and all is longer than that, displacement and immediate aside.
+ */
+struct interp_cursor {
+	u64 window, code;
+	u32 before, at; /* legacy prefixes; bytes behind them that are done */
+	u32 rex, prefix;
+};
+
+INTERP_INLINE u32 interp_take(struct interp_cursor *p)
+{
+	u32 byte = p->code & 255;
+
+	p->code >>= 8;
+	p->at++;
+	return byte;
+}
+
+/* Eight bytes of which so many are wanted. */
+INTERP_INLINE u64 interp_bytes(struct interp *m, const struct interp_cursor *p, u32 wanted)
+{
+	if (INTERP_RARE(p->at + wanted > 8))
+		return interp_far(m, p->before + p->at);
+	return p->window >> (p->at * 8 & 63);
+}
+
+/* The slot of an opcode behind a VEX or EVEX prefix, whose bytes are in `code`; negative: none.
+ * Sets vvvv, opcode, prefix, length (of the two together) and base (as REX). */
+INTERP_FN int interp_vex(struct interp *m, u32 first, u64 code)
+{
+	u32 b1 = code & 255, b2 = code >> 8 & 255, b3 = code >> 16 & 255, map;
+	struct interp_insn *i;
+
+	if (!m)
+		return -1;
+	i = &m->insn;
+	if (first == 0xc5) {
+		i->base = ~b1 >> 5 & 4;
+		i->vvvv = ~b1 >> 3 & 15;
+		i->prefix |= INTERP_P_VEX | (b1 >> 2 & 1) << INTERP_P_VL_SHIFT;
+		i->opcode = b2;
+		i->length = 2;
+		return (int)(INTERP_SLOT_VEX + (b1 & 3) * 256 + b2);
+	}
+	i->base = (~b1 >> 5 & 7) | (b2 >> 7 << 3);
+	i->prefix |= (b2 >> 7) * INTERP_P_W;
 	i->vvvv = ~b2 >> 3 & 15;
 	if (first == 0xc4) {
 		map = b1 & 31;
-		*prefix |= INTERP_P_VEX | (b2 >> 2 & 1) << INTERP_P_VL_SHIFT;
-		i->opcode = interp_byte(m, p + 2);
-		*at = p + 3;
+		i->prefix |= INTERP_P_VEX | (b2 >> 2 & 1) << INTERP_P_VL_SHIFT;
+		i->opcode = b3;
+		i->length = 3;
 		if (map < 1 || map > 3)
 			return -1;
-		return (int)(INTERP_SLOT_VEX + (map - 1) * 1024 + (b2 & 3) * 256 + i->opcode);
+		return (int)(INTERP_SLOT_VEX + (map - 1) * 1024 + (b2 & 3) * 256 + b3);
 	}
-	b3 = interp_byte(m, p + 2);
 	map = b1 & 7;
 	if (map > 3)
 		map--; /* 5 and 6 follow 3 */
 	if (map < 1 || map > 5 || (b1 & 7) == 4 || b1 & 8 || !(b2 & 4))
 		return -1;
 	/* A broadcast or rounding bit leaves the length of the vector open: the longest. */
-	*prefix |= INTERP_P_EVEX | (b3 & 0x10 ? 2u : b3 >> 5 & 3) << INTERP_P_VL_SHIFT;
-	i->opcode = interp_byte(m, p + 3);
-	*at = p + 4;
+	i->prefix |= INTERP_P_EVEX | (b3 & 0x10 ? 2u : b3 >> 5 & 3) << INTERP_P_VL_SHIFT;
+	i->opcode = code >> 24 & 255;
+	i->length = 4;
 	return (int)(INTERP_SLOT_EVEX + (map - 1) * 1024 + (b2 & 3) * 256 + i->opcode);
 }
 
-/* The slot of the opcode; *at and *rex as above. */
-INTERP_INLINE int interp_opcode(struct interp *m, u32 *at, u32 *rex, u32 *prefixes)
+/* The slot of an opcode of more than one byte; negative: none. */
+INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_cursor *p)
 {
-	u32 p = *at, b = interp_byte(m, p++), base = INTERP_SLOT_0F, which;
+	struct interp_insn *i = &m->insn;
+	u32 b, base = INTERP_SLOT_0F, which;
 
-	m->insn.vvvv = 0;
-	if (b == 0xc5 || b == 0xc4 || b == 0x62) {
-		*at = p;
-		return interp_vex(m, b, at, rex, prefixes);
+	if (INTERP_RARE(first != 0x0f)) {
+		int slot;
+
+		i->prefix = p->prefix;
+		slot = interp_vex(m, first, p->code);
+		p->prefix = i->prefix;
+		p->rex = i->base;
+		p->code >>= (i->length & 7) * 8;
+		p->at += i->length;
+		return slot;
 	}
-	if (b != 0x0f) {
-		m->insn.opcode = b;
-		*at = p;
-		return (int)b;
-	}
-	b = interp_byte(m, p++);
-	if (b == 0x38 || b == 0x3a) {
+	b = interp_take(p);
+	if (INTERP_RARE(b == 0x38 || b == 0x3a)) {
 		base = b == 0x38 ? INTERP_SLOT_0F38 : INTERP_SLOT_0F3A;
-		b = interp_byte(m, p++);
+		b = interp_take(p);
 	}
-	m->insn.opcode = b;
-	*at = p;
-	which = *prefixes & INTERP_P_REPNE ? 3
-		: *prefixes & INTERP_P_REP ? 2
-					   : *prefixes & INTERP_P_16;
+	i->opcode = b;
+	which = p->prefix & INTERP_P_REPNE ? 3
+		: p->prefix & INTERP_P_REP ? 2
+					   : p->prefix & INTERP_P_16;
 	return (int)(base + which * 256 + b);
 }
 
+/* Bit 0 of the result is prefix 66, bit 1 REX.W. */
+INTERP_INLINE u32 interp_width(u32 prefix)
+{
+	return (prefix & INTERP_P_16) | (prefix & INTERP_P_W) >> 8;
+}
+
+/* In bytes. */
 INTERP_INLINE u32 interp_operand_size(u64 entry, u32 prefix)
 {
-	switch (INTERP_E_SIZE(entry)) {
-	case INTERP_S_8:
-		return 1;
-	case INTERP_S_V:
-		return prefix & INTERP_P_W ? 8 : prefix & INTERP_P_16 ? 2 : 4;
-	case INTERP_S_64:
-		return prefix & INTERP_P_16 && !(prefix & INTERP_P_W) ? 2 : 8;
-	case INTERP_S_Y:
-		return prefix & INTERP_P_W ? 8 : 4;
-	case INTERP_S_16:
-		return 2;
-	case INTERP_S_32:
-		return 4;
-	default:
-		return 8;
-	}
+	/* Logarithms, two bits each, by the entry's size and the width. */
+	const u64 sizes = 0xffffaa55faf7f600ull;
+
+	return 1u << (sizes >> (INTERP_E_SIZE(entry) * 8 + interp_width(prefix) * 2) & 3);
 }
 
 INTERP_INLINE u32 interp_immediate_size(u64 entry, u32 prefix)
 {
-	switch (INTERP_E_IMMEDIATE(entry)) {
-	case INTERP_I_NONE:
-		return 0;
-	case INTERP_I_8:
-		return 1;
-	case INTERP_I_16:
-		return 2;
-	case INTERP_I_Z:
-		return prefix & INTERP_P_16 && !(prefix & INTERP_P_W) ? 2 : 4;
-	case INTERP_I_V:
-		return prefix & INTERP_P_W ? 8 : prefix & INTERP_P_16 ? 2 : 4;
-	case INTERP_I_32:
-		return 4;
-	case INTERP_I_24:
-		return 3;
-	default:
-		return prefix & INTERP_P_ADDR32 ? 4 : 8;
+	u32 kind = INTERP_E_IMMEDIATE(entry), size = 0x83444210u >> kind * 4 & 15;
+
+	if (INTERP_RARE(kind == INTERP_I_V && prefix & INTERP_P_W))
+		return 8;
+	if (INTERP_RARE(prefix & (INTERP_P_16 | INTERP_P_ADDR32))) {
+		if ((kind == INTERP_I_V || kind == INTERP_I_Z) && interp_width(prefix) == 1)
+			return 2;
+		if (kind == INTERP_I_ADDRESS && prefix & INTERP_P_ADDR32)
+			return 4;
 	}
+	return size;
 }
 
 /* EVEX scales an 8-bit displacement by what is accessed; known only for stores and whole vectors.
  */
-INTERP_INLINE u64 interp_scale_displacement(
-	struct interp *m, u64 entry, u32 prefix, u64 displacement)
+INTERP_FN u64 interp_scale_displacement(struct interp *m, u64 entry, u32 prefix, u64 displacement)
 {
 	u32 code = INTERP_E_STORE(entry);
 
+	if (!m)
+		return 0;
 	if (code == INTERP_E_STORE_VL)
 		return displacement * INTERP_P_VL(prefix);
 	if (code == 3 && INTERP_E_SIZE(entry) == INTERP_S_Y && prefix & INTERP_P_W)
@@ -208,20 +244,20 @@ INTERP_INLINE u64 interp_scale_displacement(
 	return displacement;
 }
 
-/* The memory operand; returns where it ends. */
-INTERP_INLINE u32 interp_modrm_address(struct interp *m, u32 at, u32 rex, u32 prefix, u64 entry)
+/* The memory operand. */
+INTERP_INLINE void interp_modrm_address(
+	struct interp *m, struct interp_cursor *p, u64 entry, u32 modrm)
 {
 	struct interp_insn *i = &m->insn;
-	u32 mod = i->modrm >> 6, rm = i->modrm & 7, sib, base = rm | (rex & 1) << 3, used = 0;
+	u32 mod = modrm >> 6, rm = modrm & 7, base = rm | (p->rex & 1) << 3, used = 0;
 	u32 has_base = 1;
 	u64 address = 0, displacement = 0;
 
+	i->memory = 1;
 	if (rm == 4) {
-		u32 index;
+		u32 sib = interp_take(p), index = (sib >> 3 & 7) | (p->rex & 2) << 2;
 
-		sib = interp_byte(m, at++);
-		index = (sib >> 3 & 7) | (rex & 2) << 2;
-		base = (sib & 7) | (rex & 1) << 3;
+		base = (sib & 7) | (p->rex & 1) << 3;
 		if (index != 4) {
 			address = m->r[index & 15] << (sib >> 6);
 			used |= 1u << index;
@@ -229,41 +265,41 @@ INTERP_INLINE u32 interp_modrm_address(struct interp *m, u32 at, u32 rex, u32 pr
 		has_base = mod != 0 || (sib & 7) != 5;
 	} else if (mod == 0 && rm == 5) {
 		has_base = 0;
+		i->memory = 2; /* relative to the next instruction */
 	}
+	i->base = 16;
 	if (has_base) {
 		address += m->r[base & 15];
 		used |= 1u << base;
+		i->base = base;
 	}
 	if (mod == 1) {
-		displacement = interp_extend(interp_byte(m, at), 1);
-		at++;
-		if (prefix & INTERP_P_EVEX)
-			displacement = interp_scale_displacement(m, entry, prefix, displacement);
+		displacement = (u64)(s64)(s8)p->code;
+		p->at++;
+		if (INTERP_RARE(p->prefix & INTERP_P_EVEX))
+			displacement = interp_scale_displacement(m, entry, p->prefix, displacement);
 	} else if (mod == 2 || !has_base) {
-		displacement = interp_extend(interp_bytes(m, at), 4);
-		at += 4;
+		displacement = (u64)(s64)(s32)interp_bytes(m, p, 4);
+		p->at += 4;
 	}
 	i->address = address + displacement;
-	if (used & (m->unknown | m->unknown_low))
+	if (INTERP_RARE(used & (m->unknown | m->unknown_low)))
 		i->address_unknown = 1;
-	i->base = has_base ? base : 16;
-	i->memory = mod == 0 && rm == 5 ? 2 : 1; /* 2: relative to the next instruction */
-	return at;
 }
 
-/* Fills m->insn from m->code. */
-INTERP_INLINE int interp_decode(struct interp *m)
+/* Legacy prefixes, into m->insn.prefix; returns how many there are. */
+INTERP_FN int interp_prefixes(struct interp *m, u64 code)
 {
-	struct interp_insn *i;
-	u32 at = 0, rex = 0, prefix = 0, b, size;
-	u64 entry;
-	int slot;
+	u32 at = 0, prefix = 0;
 
-	i = &m->insn;
+	if (!m)
+		return 0;
 	INTERP_ROLLED
 	for (u32 k = 0; k < 14; k++) {
-		b = interp_prefix[interp_byte(m, at) & 255];
-		if (!b)
+		u64 entry = interp_entry[code & 255];
+		u32 b = INTERP_E_LEGACY(entry);
+
+		if (!(entry & INTERP_E_PREFIX))
 			break;
 		/* Of two of a kind the last one counts. */
 		if (b & (INTERP_P_FS | INTERP_P_GS))
@@ -272,65 +308,103 @@ INTERP_INLINE int interp_decode(struct interp *m)
 			prefix &= ~(INTERP_P_REP | INTERP_P_REPNE);
 		prefix |= b;
 		at++;
+		code = at == 7 ? interp_far(m, 7) : code >> 8;
 	}
-	/* Through memory, so that the verifier goes on with any number of prefixes at once. */
-	i->length = at;
-	i->prefix = prefix;
-	INTERP_BARRIER;
-	at = i->length & 15;
-	prefix = i->prefix;
-	b = interp_byte(m, at);
-	if ((b & 0xf0) == 0x40) {
-		rex = b;
-		prefix |= INTERP_P_REX | (b & 8 ? INTERP_P_W : 0);
-		at++;
-		b = interp_byte(m, at); /* compilers write nothing between REX and the opcode */
-		if ((b & 0xf0) == 0x40 || interp_prefix[b & 255])
-			return INTERP_INSTRUCTION;
+	m->insn.prefix = prefix;
+	return (int)at;
+}
+
+/* The immediate operand, and what follows from where the instruction ends. */
+INTERP_INLINE void interp_finish(struct interp *m, struct interp_cursor *p, u64 entry)
+{
+	struct interp_insn *i = &m->insn;
+	u32 size = interp_immediate_size(entry, p->prefix);
+	u64 immediate = interp_bytes(m, p, size);
+
+	if (!INTERP_RARE(size == 8))
+		immediate = (u64)((s64)(immediate << 1 << ((63 - size * 8) & 63)) >>
+				  ((64 - size * 8) & 63));
+	i->immediate = immediate;
+	i->length = p->before + p->at + size;
+	i->next = m->ip + i->length;
+	if (INTERP_RARE(INTERP_E_IMMEDIATE(entry) == INTERP_I_ADDRESS)) {
+		i->memory = 1;
+		i->address = immediate;
 	}
-	slot = interp_opcode(m, &at, &rex, &prefix);
-	if (slot < 0 || slot >= INTERP_SLOTS)
-		return INTERP_INSTRUCTION;
-	i->reg = 0;
-	i->rm = (i->opcode & 7) | (rex & 1) << 3; /* of forms without modrm */
-	i->memory = i->address_unknown = i->modrm = 0;
-	b = interp_slot[slot];
-	entry = interp_entry[b % INTERP_ENTRIES];
-	if (entry & INTERP_E_MODRM) {
-		i->modrm = interp_byte(m, at++);
-		i->reg = (i->modrm >> 3 & 7) | (rex & 4) << 1;
-		i->rm = (i->modrm & 7) | (rex & 1) << 3;
-		if (entry & INTERP_E_GROUP)
-			b += (i->modrm >> 3 & 7) * 2 + (i->modrm >= 0xc0);
-		else if (entry & INTERP_E_SPLIT)
-			b += i->modrm >= 0xc0;
-		entry = interp_entry[b % INTERP_ENTRIES];
-		if (i->modrm < 0xc0)
-			at = interp_modrm_address(m, at, rex, prefix, entry);
-	}
-	size = interp_immediate_size(entry, prefix);
-	i->immediate = interp_bytes(m, at);
-	if (INTERP_E_IMMEDIATE(entry) == INTERP_I_16 || INTERP_E_IMMEDIATE(entry) == INTERP_I_24)
-		i->immediate &= size == 2 ? 0xffff : 0xffffff;
-	else if (size < 8)
-		i->immediate = size ? interp_extend(i->immediate, size) : 0;
-	at += size;
-	i->length = at;
-	if (at > m->available || at > 15)
-		return at > 15 ? INTERP_INSTRUCTION : INTERP_FETCH;
-	i->next = m->ip + at;
 	if (i->memory == 2)
 		i->address += i->next;
-	if (prefix & INTERP_P_ADDR32)
-		i->address = (u32)i->address;
-	if (prefix & INTERP_P_FS)
-		i->address += m->base[0];
-	if (prefix & INTERP_P_GS)
-		i->address += m->base[1];
+	if (INTERP_RARE(p->prefix & (INTERP_P_ADDR32 | INTERP_P_FS | INTERP_P_GS))) {
+		if (p->prefix & INTERP_P_ADDR32)
+			i->address = (u32)i->address;
+		if (INTERP_E_OP(entry) != INTERP_OP_LEA)
+			i->address += interp_segment(m, p->prefix);
+	}
+}
+
+/* Fills m->insn from the code, of which eight bytes are given. */
+INTERP_INLINE int interp_decode(struct interp *m, u64 code)
+{
+	struct interp_insn *i = &m->insn;
+	struct interp_cursor p = {.window = code};
+	u32 b, rex, modrm = 0;
+	u64 entry;
+
+	if (INTERP_RARE(interp_entry[code & 255] & INTERP_E_PREFIX)) {
+		p.before = (u32)interp_prefixes(m, code);
+		p.prefix = i->prefix;
+		p.window = interp_far(m, p.before);
+	}
+	/* Without a branch: half of all instructions have a REX. */
+	b = p.window & 255;
+	rex = (u32)(((u64)(b ^ 0x40) - 16) >> 63);
+	p.rex = b & (0 - rex);
+	p.prefix |= rex * INTERP_P_REX | (p.rex & 8) * (INTERP_P_W / 8);
+	p.code = p.window >> rex * 8;
+	p.at = rex;
+	b = interp_take(&p);
+	entry = interp_entry[b];
+	i->opcode = b;
+	i->vvvv = 0;
+	if (INTERP_RARE(entry & INTERP_E_ESCAPE)) {
+		int slot = interp_escape(m, b, &p);
+
+		if (slot < 0 || slot >= INTERP_SLOTS)
+			return INTERP_INSTRUCTION;
+		entry = interp_entry[interp_slot[slot] % INTERP_ENTRIES];
+		/* Through memory: the verifier need not know how long it was. */
+		i->prefix = p.prefix;
+		i->length = p.at;
+		i->base = p.rex;
+		INTERP_BARRIER;
+		p.prefix = i->prefix;
+		p.at = i->length;
+		p.rex = i->base;
+	}
+	i->memory = i->address_unknown = 0;
+	i->reg = 0;
+	i->rm = (i->opcode & 7) | (p.rex & 1) << 3; /* of forms without modrm */
+	if (entry & INTERP_E_MODRM) {
+		modrm = interp_take(&p);
+		if (entry & (INTERP_E_GROUP | INTERP_E_SPLIT)) {
+			u32 n = INTERP_E_FIRST(entry) + (modrm + 0x40) / 256; /* 1: mod is 3 */
+
+			if (entry & INTERP_E_GROUP)
+				n += modrm >> 2 & 14;
+			entry = interp_entry[n % INTERP_ENTRIES];
+		}
+		i->reg = (modrm >> 3 & 7) | (p.rex & 4) << 1;
+		i->rm = (modrm & 7) | (p.rex & 1) << 3;
+		if (modrm < 0xc0)
+			interp_modrm_address(m, &p, entry, modrm);
+	}
+	i->modrm = modrm;
 	i->entry = entry;
-	i->prefix = prefix;
-	i->size = interp_operand_size(entry, prefix);
-	return INTERP_E_OP(entry) == INTERP_OP_BAD ? INTERP_INSTRUCTION : INTERP_GOES_ON;
+	i->prefix = p.prefix;
+	i->size = interp_operand_size(entry, p.prefix);
+	interp_finish(m, &p, entry);
+	if (INTERP_RARE(i->length > 15 || INTERP_E_OP(entry) == INTERP_OP_BAD))
+		return INTERP_INSTRUCTION;
+	return i->length > m->available ? INTERP_FETCH : INTERP_GOES_ON;
 }
 
 #endif

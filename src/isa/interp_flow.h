@@ -9,12 +9,10 @@
 
 /* ---- stack ---- */
 
-INTERP_FN int interp_push(struct interp *m, u64 value, u32 size, u32 unknown)
+INTERP_INLINE int interp_push(struct interp *m, u64 value, u32 size, u32 unknown)
 {
 	int stop;
 
-	if (!m)
-		return INTERP_FETCH;
 	if (INTERP_RSP_UNKNOWN(m))
 		return INTERP_STORE;
 	m->insn.address_unknown = 0;
@@ -25,12 +23,10 @@ INTERP_FN int interp_push(struct interp *m, u64 value, u32 size, u32 unknown)
 }
 
 /* Into m->loaded. */
-INTERP_FN int interp_pop(struct interp *m, u32 size)
+INTERP_INLINE int interp_pop(struct interp *m, u32 size)
 {
 	int stop;
 
-	if (!m)
-		return INTERP_FETCH;
 	m->insn.address_unknown = INTERP_RSP_UNKNOWN(m);
 	stop = interp_load_operand(m, m->r[INTERP_RSP], size);
 	if (stop)
@@ -202,7 +198,7 @@ INTERP_INLINE int interp_control(struct interp *m)
 		if (condition == 2)
 			return INTERP_CONTROL;
 		INTERP_NOTE(m->effect.has |= INTERP_BRANCH);
-		m->ip = condition ? target : i->next;
+		m->ip = i->next + (i->immediate & (0 - (u64)condition));
 		return INTERP_GOES_ON;
 	case INTERP_OP_CALL:
 		INTERP_NOTE(m->effect.has |= INTERP_CALL);
@@ -218,7 +214,7 @@ INTERP_INLINE int interp_control(struct interp *m)
 		if (stop)
 			m->r[INTERP_RSP] = rsp;
 		else
-			m->r[INTERP_RSP] += i->immediate;
+			m->r[INTERP_RSP] += i->immediate & 0xffff;
 		return stop;
 	case INTERP_OP_JMPI:
 	case INTERP_OP_CALLI:
@@ -263,8 +259,7 @@ INTERP_FN int interp_string_element(struct interp *m, u32 op, u32 size)
 		return INTERP_FETCH;
 	i = &m->insn;
 	step = m->direction & 1 ? (u64)0 - size : size;
-	source = m->r[INTERP_RSI] + (i->prefix & INTERP_P_FS ? m->base[0] : 0) +
-		 (i->prefix & INTERP_P_GS ? m->base[1] : 0);
+	source = m->r[INTERP_RSI] + interp_segment(m, i->prefix);
 	a = interp_get(m, INTERP_RAX, size, INTERP_P_REX);
 	ua = interp_get_unknown(m, INTERP_RAX, size, INTERP_P_REX);
 	if (op == INTERP_OP_MOVS || op == INTERP_OP_LODS || op == INTERP_OP_CMPS) {
@@ -416,8 +411,7 @@ INTERP_FN int interp_simple(struct interp *m)
 		value = m->r[INTERP_RBX] + (m->r[INTERP_RAX] & 0xff);
 		if (i->prefix & INTERP_P_ADDR32)
 			value = (u32)value;
-		value += (i->prefix & INTERP_P_FS ? m->base[0] : 0) +
-			 (i->prefix & INTERP_P_GS ? m->base[1] : 0);
+		value += interp_segment(m, i->prefix);
 		if (interp_load_operand(m, value, 1))
 			return INTERP_FAULT;
 		interp_set(m, INTERP_RAX, 1, INTERP_P_REX, m->loaded, m->loaded_unknown);

@@ -3,9 +3,10 @@
  * The interpreter's operations and the layout of its decode table (interp_table.h), which
  * tools/interp_table.c makes from what Zydis knows.
  *
- * A slot stands for one opcode of one map with one mandatory prefix and holds the number of its
- * first entry. An entry with INTERP_E_GROUP is the first of 16, by modrm.reg and whether modrm.mod
- * is 3; one with INTERP_E_SPLIT is the first of two, by the latter alone.
+ * The first 256 entries are those of the opcodes of one byte. For the others a slot, which stands
+ * for one opcode of one map with one mandatory prefix, holds the number of the entry. An entry with
+ * INTERP_E_GROUP stands for 16, by modrm.reg and whether modrm.mod is 3; one with INTERP_E_SPLIT
+ * for two, by the latter alone; INTERP_E_FIRST is the number of the first of them.
  */
 #ifndef CULPRIT_ISA_INTERP_OPS_H
 #define CULPRIT_ISA_INTERP_OPS_H
@@ -16,9 +17,11 @@
 	/* two operands; the first eight as their encodings */                                     \
 	X(ADD)                                                                                     \
 	X(OR)                                                                                      \
-	X(ADC) X(SBB) X(AND) X(SUB) X(XOR) X(CMP) X(TEST) X(MOV) X(MOVZX8) X(MOVZX16) X(MOVSX8)    \
-		X(MOVSX16) X(MOVSX32) X(LEA) X(INC) X(DEC) X(NOT) X(NEG) X(SETCC) X(CMOVCC)        \
-			X(BSWAP) X(MOVBE) X(IMUL) X(IMUL3) /* bits */                              \
+	X(ADC)                                                                                     \
+	X(SBB)                                                                                     \
+	X(AND) X(SUB) X(XOR) X(CMP) X(TEST) X(MOV) X(MOVZX8) X(MOVZX16) X(MOVSX8) X(MOVSX16)       \
+		X(MOVSX32) X(LEA) X(INC) X(DEC) X(NOT) X(NEG) X(SETCC) X(CMOVCC) X(BSWAP) X(MOVBE) \
+			X(IMUL) X(IMUL3) /* bits */                                                \
 		X(BT) X(BTS) X(BTR) X(BTC) X(BSF) X(BSR) X(TZCNT) X(LZCNT) X(POPCNT) X(ANDN)       \
 			X(BLSI) X(BLSR) X(BLSMSK) X(BZHI) X(BEXTR) X(PDEP) X(PEXT) X(ADCX) X(ADOX) \
 				X(CRC32) /* shifts; the first eight as their encodings */          \
@@ -61,7 +64,6 @@ enum interp_form {
 	INTERP_F_R_RM_V,
 	INTERP_F_V_RM,
 	INTERP_F_RM_R_I, /* with RM_R_CL: no immediate */
-	INTERP_F_MOFFS, /* accumulator and an absolute address; an odd bit 1 of the opcode stores */
 };
 
 enum interp_immediate {
@@ -92,12 +94,30 @@ enum interp_size {
 #define INTERP_E_SIZE(e)      ((u32)((e) >> 16) & 7)
 #define INTERP_E_GROUP        (1u << 19)
 #define INTERP_E_SPLIT        (1u << 20)
-#define INTERP_E_ALIGNED      (1u << 21) /* a vector in memory has to be */
-#define INTERP_E_TEN          (1u << 22) /* of the 16 bytes it stores: x87, sgdt */
+#define INTERP_E_ALIGNED      (1u << 21)                 /* a vector in memory has to be */
+#define INTERP_E_TEN          (1u << 22)                 /* of the 16 bytes it stores: x87, sgdt */
+#define INTERP_E_PREFIX       (1u << 23)                 /* no opcode: a legacy prefix */
+#define INTERP_E_ESCAPE       (1ull << 60)               /* the opcode has more bytes */
+#define INTERP_E_LEGACY(e)    ((u32)((e) >> 24) & 0xff)  /* which prefix: INTERP_P_* */
+#define INTERP_E_FIRST(e)     ((u32)((e) >> 24) & 0xfff) /* of a group's entries */
 #define INTERP_E_SET(e)       ((u32)((e) >> 24) & 0xfff) /* flags that get a value */
 #define INTERP_E_UNDEFINED(e) ((u32)((e) >> 36) & 0xfff) /* flags that get any */
 
-/* Results, for INTERP_OP_RESULT. */
+/* Operands, for what has one result (interp_alu.h): which of INTERP_N_* they are. */
+#define INTERP_E_A(e)  ((u32)((e) >> 48) & 3)
+#define INTERP_E_B(e)  ((u32)((e) >> 50) & 3)
+#define INTERP_E_TO(e) ((u32)((e) >> 52) & 3) /* INTERP_N_OTHER: nowhere */
+#define INTERP_E_SOURCE(e)                                                            \
+	((u32)((e) >> 54) & 3)        /* of rm, 1 + log2 of the bytes; 0: as the rest \
+				       */
+#define INTERP_E_USES_A  (1ull << 56) /* the result depends on the first one */
+#define INTERP_E_LOADS   (1ull << 57) /* a memory operand is read */
+#define INTERP_E_COPIES  (1ull << 58) /* the result is the second one */
+#define INTERP_E_CANCELS (1ull << 59) /* a register with itself: the same always */
+
+enum interp_operand { INTERP_N_REG, INTERP_N_RM, INTERP_N_OTHER /* immediate */, INTERP_N_V };
+
+/* Results, for vectors and INTERP_OP_RESULT. */
 #define INTERP_E_REG       (1ull << 48) /* the general register of modrm.reg */
 #define INTERP_E_RM        (1ull << 49)
 #define INTERP_E_V         (1ull << 50)
@@ -115,12 +135,12 @@ enum interp_size {
 #define INTERP_E_STORE_ANY 7
 
 /* Slots. */
-#define INTERP_SLOT_0F   256
-#define INTERP_SLOT_0F38 1280
-#define INTERP_SLOT_0F3A 2304
-#define INTERP_SLOT_VEX  3328 /* maps 1 to 3 */
-#define INTERP_SLOT_EVEX 6400 /* maps 1 to 3, 5, 6 */
-#define INTERP_SLOTS     11520
+#define INTERP_SLOT_0F   0
+#define INTERP_SLOT_0F38 1024
+#define INTERP_SLOT_0F3A 2048
+#define INTERP_SLOT_VEX  3072 /* maps 1 to 3 */
+#define INTERP_SLOT_EVEX 6144 /* maps 1 to 3, 5, 6 */
+#define INTERP_SLOTS     11264
 
 /* Legacy prefixes. */
 #define INTERP_P_16     0x01u

@@ -15,13 +15,10 @@
 #include "isa/interp_vector.h"
 
 /* Does what m->insn says. */
-INTERP_FN int interp_execute(struct interp *m)
+INTERP_INLINE int interp_execute(struct interp *m)
 {
-	u32 op;
+	u32 op = INTERP_E_OP(m->insn.entry);
 
-	if (!m)
-		return INTERP_FETCH;
-	op = INTERP_E_OP(m->insn.entry);
 	if (op < INTERP_OP_ROL)
 		return interp_alu(m);
 	if (op >= INTERP_OP_JMP && op <= INTERP_OP_JRCXZ)
@@ -49,19 +46,19 @@ INTERP_INLINE u32 interp_chooses(u32 op)
 	return op >= INTERP_OP_JCC && op <= INTERP_OP_JRCXZ && op != INTERP_OP_CALL;
 }
 
-/* Calls are dear in BPF, and what is inlined is verified again for each way there: two in a row. */
-INTERP_FN int interp_next(struct interp *m)
+/* Calls are dear in BPF, so this is one function with all that most instructions need. */
+INTERP_FN int interp_one(struct interp *m)
 {
-	if (!m || interp_fetch(m) < 0)
+	u64 code;
+	int stop;
+
+	if (!m || interp_fetch(m, &code) < 0)
 		return INTERP_FETCH;
-	return interp_decode(m);
-}
-
-INTERP_INLINE int interp_one(struct interp *m)
-{
-	int stop = interp_next(m);
-
-	return stop ? stop : interp_execute(m);
+	stop = interp_decode(m, code);
+	if (stop)
+		return stop;
+	INTERP_BARRIER; /* the verifier forgets how it came here */
+	return interp_execute(m);
 }
 
 #endif

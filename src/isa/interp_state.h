@@ -20,6 +20,7 @@
 #else
 #define INTERP_ROLLED
 #endif
+#define INTERP_RARE(x) __builtin_expect(!!(x), 0) /* what follows goes out of the way */
 #define INTERP_BARRIER __asm__ volatile("" ::: "memory")
 #define INTERP_INLINE  static inline __attribute__((always_inline))
 
@@ -72,16 +73,23 @@ INTERP_INLINE void interp_set(
 			m->unknown |= 1u << reg;
 		return;
 	}
-	if (size >= 4)
-		m->r[reg & 15] = size == 4 ? (u32)value : value;
-	else
-		m->r[reg & 15] =
-			(m->r[reg & 15] & ~interp_mask(size)) | (value & interp_mask(size));
+	value &= interp_mask(size);
+	if (size < 4)
+		value |= m->r[reg & 15] & ~interp_mask(size);
+	m->r[reg & 15] = value;
+	if (!(unknown | m->unknown | m->unknown_low))
+		return;
 	m->unknown_low = unknown ? m->unknown_low | bit : m->unknown_low & ~bit;
 	if (unknown && size > 1)
 		m->unknown |= bit;
 	else if (size >= 4)
 		m->unknown &= ~bit;
+}
+
+/* What a segment prefix adds to an address. */
+INTERP_INLINE u64 interp_segment(const struct interp *m, u32 prefix)
+{
+	return prefix & INTERP_P_FS ? m->base[0] : prefix & INTERP_P_GS ? m->base[1] : 0;
 }
 
 INTERP_INLINE void interp_lose(struct interp *m, u32 reg)
@@ -119,51 +127,43 @@ INTERP_INLINE u32 interp_parity(const struct interp *m)
 	return ~(0x6996u >> (x & 15)) & 1;
 }
 
-/* The condition of jcc, setcc and cmovcc: 0 or 1, or 2 when a flag that it needs is unknown. */
+/*
+ * Conditions without their lowest bit, which negates them. Bit n of the lower half tells the truth
+ * for CF, ZF, SF and OF as in the bits of n; the upper half has the flags that it depends on.
+ * (Of u32 it would go to a section for small constants, which libbpf does not know.)
+ */
+static const u64 interp_conditions[8] = {
+	INTERP_OF << 16 | 0xff00,
+	INTERP_CF << 16 | 0xaaaa,
+	INTERP_ZF << 16 | 0xcccc,
+	(INTERP_CF | INTERP_ZF) << 16 | 0xeeee,
+	INTERP_SF << 16 | 0xf0f0,
+	INTERP_PF << 16,
+	(INTERP_SF | INTERP_OF) << 16 | 0x0ff0,
+	(INTERP_ZF | INTERP_SF | INTERP_OF) << 16 | 0xcffc,
+};
+
+/*
+ * The condition of jcc, setcc and cmovcc: 0 or 1, or 2 when a flag that it needs is unknown. By a
+ * table, as what comes next cannot be predicted here.
+ */
 INTERP_INLINE u32 interp_condition(const struct interp *m, u32 code)
 {
-	u32 unknown = m->unknown_flags, sign = (u32)(m->sign >> 63), value, need;
+	u32 n = code >> 1 & 7, value = (u32)interp_conditions[n];
+	u64 nonzero = (m->zero | (0 - m->zero)) >> 63;
 
-	switch (code >> 1 & 7) {
-	case 0:
-		value = (u32)m->overflow;
-		need = INTERP_OF;
-		break;
-	case 1:
-		value = (u32)m->carry;
-		need = INTERP_CF;
-		break;
-	case 2:
-		value = m->zero == 0;
-		need = INTERP_ZF;
-		break;
-	case 3:
-		value = m->carry || m->zero == 0;
-		need = INTERP_CF | INTERP_ZF;
-		break;
-	case 4:
-		value = sign;
-		need = INTERP_SF;
-		break;
-	case 5:
+	if (m->unknown_flags & value >> 16)
+		return 2;
+	if (n == 5)
 		value = interp_parity(m);
-		need = INTERP_PF;
-		break;
-	case 6:
-		value = sign != (u32)m->overflow;
-		need = INTERP_SF | INTERP_OF;
-		break;
-	default:
-		value = m->zero == 0 || sign != (u32)m->overflow;
-		need = INTERP_ZF | INTERP_SF | INTERP_OF;
-		break;
-	}
-	return unknown & need ? 2 : (value ^ code) & 1;
+	else
+		value >>= m->carry | (nonzero ^ 1) << 1 | m->sign >> 63 << 2 | m->overflow << 3;
+	return (value ^ code) & 1;
 }
 
 INTERP_INLINE u64 interp_pack_flags(const struct interp *m)
 {
-	return (m->carry & 1) | (u64)interp_parity(m) << 2 | (m->adjust & 1) << 4 |
+	return (m->carry & 1) | (u64)interp_parity(m) << 2 | (m->adjust & 16) |
 	       (u64)(m->zero == 0) << 6 | (m->sign >> 63) << 7 | (m->direction & 1) << 10 |
 	       (m->overflow & 1) << 11;
 }
@@ -175,7 +175,7 @@ INTERP_INLINE void interp_unpack_flags(struct interp *m, u64 flags, u32 which)
 	if (which & INTERP_PF)
 		m->parity = !(flags >> 2 & 1);
 	if (which & INTERP_AF)
-		m->adjust = flags >> 4 & 1;
+		m->adjust = flags;
 	if (which & INTERP_ZF)
 		m->zero = !(flags >> 6 & 1);
 	if (which & INTERP_SF)
@@ -192,6 +192,8 @@ INTERP_INLINE void interp_unpack_flags(struct interp *m, u64 flags, u32 which)
 #ifdef __bpf__
 static __attribute__((always_inline)) int interp_memory(struct interp *m, u64 address, u64 *word);
 int interp_memory_line(struct interp *m, u64 address, u32 n);
+static __attribute__((always_inline)) int interp_memory_code(
+	struct interp *m, u64 address, u64 *code);
 #endif
 
 #define INTERP_PROBES 8

@@ -133,10 +133,6 @@ static void two_operands(struct culprit_step *s, const struct interp_insn *i, ui
 	case INTERP_F_A_I:
 		to = RAX;
 		break;
-	case INTERP_F_MOFFS:
-		to = i->opcode & 2 ? 0 : RAX;
-		from = i->opcode & 2 ? RAX : 0;
-		break;
 	case INTERP_F_O:
 	case INTERP_F_O_I:
 		to = BIT(i->rm);

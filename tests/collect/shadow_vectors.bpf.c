@@ -72,6 +72,23 @@ __attribute__((noinline)) int interp_memory_line(struct interp *m, u64 address, 
 	return 0;
 }
 
+static __attribute__((always_inline)) int interp_memory_code(
+	struct interp *m, u64 address, u64 *code)
+{
+	u32 zero = 0, shift = (address & 7) * 8;
+	struct vectors *v = bpf_map_lookup_elem(&memory, &zero);
+	u64 word[2];
+
+	if (!v || !v->direct)
+		return -1;
+	for (u32 i = 0; i < 2; i++) {
+		if (interp_memory(m, (address & ~7ull) + i * 8, &word[i]) < 0)
+			return -1;
+	}
+	*code = word[0] >> shift | word[1] << 1 << (63 - shift);
+	return 0;
+}
+
 #include "isa/interp_run.h"
 
 struct progress {
