@@ -23,6 +23,7 @@
 struct found {
 	struct interp m;
 	uint64_t user, with_branch, again, wrong, values, known;
+	double seconds; /* that it ran */
 };
 
 static void see_record(void *arg, const struct record *r)
@@ -78,6 +79,7 @@ static void run(struct sampler *s, struct found *f, double length)
 		sampler_service(s, &sink);
 	}
 	sampler_drain(s, &sink);
+	f->seconds = seconds(CLOCK_MONOTONIC) - start;
 }
 
 static double share(uint64_t part, uint64_t whole)
@@ -98,6 +100,9 @@ static void report(const struct sampler *s, const struct found *f)
 	printf("branch=%.5f instruction=%.5f control=%.5f ", share(f->with_branch, h->bursts),
 		share(h->stops[INTERP_INSTRUCTION], h->bursts),
 		share(h->stops[INTERP_CONTROL], h->bursts));
+	printf("seconds=%.3f bpf_ns=%lu ", f->seconds, all.bpf_run_ns);
+	printf("long=%lu longest_own=%lu long_own=%lu busiest=%lu ", h->nlong, h->longest_own,
+		h->nlong_own, h->busiest);
 	printf("again=%lu wrong=%lu known=%.4f cpu=%.4f\n", f->again, f->wrong,
 		share(f->known, f->values), seconds(CLOCK_PROCESS_CPUTIME_ID));
 }

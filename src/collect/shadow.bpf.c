@@ -262,9 +262,22 @@ static __always_inline int interp_memory_code(struct interp *m, u64 address, u64
 struct progress {
 	struct state *s;
 	u64 deadline;
+	u64 looked; /* at the clock */
+	u64 paused; /* ns of stretches that took too long for us alone */
 	u32 skip, done, edges;
 	int stop;
 };
+
+/* Returns the time; a stretch of 16 instructions that took very long was a hypervisor's pause. */
+static __always_inline u64 look(struct progress *p)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (now - p->looked > SHADOW_PAUSE_NS)
+		p->paused += now - p->looked;
+	p->looked = now;
+	return now;
+}
 
 static long step(u32 index, struct progress *p)
 {
@@ -272,7 +285,7 @@ static long step(u32 index, struct progress *p)
 	u64 from = s->m.ip;
 	int stop;
 
-	if (index % 16 == 15 && bpf_ktime_get_ns() > p->deadline) {
+	if (index % 16 == 15 && look(p) > p->deadline) {
 		p->stop = INTERP_TIME;
 		return 1;
 	}
@@ -478,15 +491,53 @@ static __always_inline u32 may_begin(struct shadow_cpu *c, u64 now)
 	return c->credit > 0;
 }
 
+/* Writes down what came of it. */
+static __always_inline void report(struct shadow_cpu *c, struct state *s, const struct progress *p,
+	const struct task_struct *task, u64 start)
+{
+	struct shadow_burst head = {0};
+
+	c->steps += p->done - p->skip;
+	head.generation = generation_of(task);
+	head.pid = task->tgid;
+	head.tid = task->pid;
+	head.time = start;
+	head.skipped = p->skip;
+	head.steps = p->done - p->skip;
+	head.edges = p->edges;
+	head.inputs = s->m.keeps ? s->m.ninputs : 0;
+	head.stop = p->stop;
+	head.kernel = s->m.kernel;
+	head.failed = s->m.failed;
+	head.end = s->m.ip;
+	if (head.edges || head.inputs)
+		emit(c, s, &head);
+}
+
+/* The time that all of it took. */
+static __always_inline void account(struct shadow_cpu *c, struct progress *p, u64 start)
+{
+	u64 spent = look(p) - start, own = spent - p->paused;
+
+	c->credit -= spent;
+	c->ns += spent;
+	if (spent > c->longest)
+		c->longest = spent;
+	if (own > c->longest_own)
+		c->longest_own = own;
+	if (spent > SHADOW_LONG_NS)
+		c->nlong++;
+	if (own > SHADOW_LONG_NS)
+		c->nlong_own++;
+}
+
 static __always_inline void interpret(
 	struct bpf_perf_event_data *ctx, struct shadow_cpu *c, struct state *s, u64 start)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct mm_struct *mm = task->mm;
-	struct progress p = {.s = s, .stop = INTERP_DONE};
-	struct shadow_burst head = {0};
+	struct progress p = {.s = s, .stop = INTERP_DONE, .looked = start};
 	u32 steps = c->orders.steps, random = bpf_get_prandom_u32();
-	u64 spent;
 
 	if ((s64)ctx->regs.rip < 0 ? !c->orders.kernel : !c->orders.user || !mm) {
 		c->refused++;
@@ -501,30 +552,11 @@ static __always_inline void interpret(
 	p.skip = c->orders.skip ? (random & 0xffff) % (c->orders.skip + 1) : 0;
 	p.deadline = start + c->orders.most_ns;
 	bpf_loop(p.skip + steps, step, &p, 0);
-	spent = bpf_ktime_get_ns() - start;
-	c->credit -= spent;
-	c->ns += spent;
-	if (spent > c->longest)
-		c->longest = spent;
 	c->bursts++;
 	c->stops[p.stop & 15]++;
-	if (p.done <= p.skip)
-		return;
-	c->steps += p.done - p.skip;
-	head.generation = generation_of(task);
-	head.pid = task->tgid;
-	head.tid = task->pid;
-	head.time = start;
-	head.skipped = p.skip;
-	head.steps = p.done - p.skip;
-	head.edges = p.edges;
-	head.inputs = s->m.keeps ? s->m.ninputs : 0;
-	head.stop = p.stop;
-	head.kernel = s->m.kernel;
-	head.failed = s->m.failed;
-	head.end = s->m.ip;
-	if (head.edges || head.inputs)
-		emit(c, s, &head);
+	if (p.done > p.skip)
+		report(c, s, &p, task, start);
+	account(c, &p, start);
 }
 
 SEC("perf_event")

@@ -25,7 +25,7 @@ typedef uint32_t u32;
 
 #include "collect/shadow.skel.h"
 
-#define MOST_NS    30000 /* of one burst */
+#define MOST_NS    20000 /* of one burst, before it is written */
 #define STACK_SIZE 16384 /* of a task in the kernel */
 
 struct shadow {
@@ -409,8 +409,14 @@ void shadow_statistics(const struct shadow *s, struct shadow_statistics *out)
 		out->withheld += c->withheld;
 		out->refused += c->refused;
 		out->left_out += c->left_out;
+		out->nlong += c->nlong;
+		out->nlong_own += c->nlong_own;
+		if (c->longest_own > out->longest_own)
+			out->longest_own = c->longest_own;
 		if (c->longest > out->longest)
 			out->longest = c->longest;
+		if (c->ns > out->busiest)
+			out->busiest = c->ns;
 		for (int k = 0; k < INTERP_STOPS; k++)
 			out->stops[k] += c->stops[k];
 	}

@@ -11,9 +11,11 @@
 
 #include "isa/interp.h"
 
-#define SHADOW_WORDS 32768 /* of a CPU's buffer: 256 KB */
-#define SHADOW_EDGES 256   /* of a burst, at most */
-#define SHADOW_STATE 22    /* words: registers, ip, fs and gs base, flags; a word that is stored */
+#define SHADOW_WORDS    32768 /* of a CPU's buffer: 256 KB */
+#define SHADOW_EDGES    256   /* of a burst, at most */
+#define SHADOW_LONG_NS  50000 /* no interrupt should take longer */
+#define SHADOW_PAUSE_NS 20000 /* 16 instructions take some 2 us: this was somebody else */
+#define SHADOW_STATE    22 /* words: registers, ip, fs and gs base, flags; a word that is stored */
 
 /*
  * A burst in the buffer. What follows it are edges (from, to), or with inputs the state, the inputs
@@ -67,14 +69,16 @@ struct shadow_cpu {
 	s64 credit; /* ns that may be spent; this line is all that most samples touch */
 	u64 last;   /* time of the last look */
 	u32 busy, pad;
-	u64 withheld;          /* bursts not begun because the share was used up */
-	u64 head;              /* words ever written */
-	u64 bursts, steps, ns; /* done */
-	u64 dropped;           /* bursts that found no room */
-	u64 refused;           /* samples of a mode that is not asked for, or without memory */
-	u64 left_out;          /* samples of processes without anything that is wanted */
-	u64 stops[16];         /* by enum interp_stop */
-	u64 longest;           /* ns of the longest burst */
+	u64 withheld;               /* bursts not begun because the share was used up */
+	u64 head;                   /* words ever written */
+	u64 bursts, steps, ns;      /* done */
+	u64 dropped;                /* bursts that found no room */
+	u64 refused;                /* samples of a mode that is not asked for, or without memory */
+	u64 left_out;               /* samples of processes without anything that is wanted */
+	u64 stops[16];              /* by enum interp_stop */
+	u64 longest;                /* ns of the longest burst, all of it */
+	u64 nlong;                  /* bursts that took longer than SHADOW_LONG_NS */
+	u64 longest_own, nlong_own; /* the same without pauses */
 	u64 tail __attribute__((aligned(64))); /* words read; set by user space */
 	u64 buffer[SHADOW_WORDS] __attribute__((aligned(64)));
 };

@@ -56,6 +56,9 @@ void shadow_take_in(struct shadow *s, pid_t pid);
 
 struct shadow_statistics {
 	uint64_t bursts, steps, ns, longest, dropped, withheld, refused, left_out;
+	uint64_t nlong;                  /* bursts over SHADOW_LONG_NS */
+	uint64_t longest_own, nlong_own; /* without stretches over SHADOW_PAUSE_NS */
+	uint64_t busiest;                /* ns on the CPU that interpreted most */
 	uint64_t stops[INTERP_STOPS];
 	size_t map_bytes;
 };
