@@ -31,7 +31,7 @@
 #include "isa/trial.h"
 #include "isa/unicorn_flaws.h"
 
-enum { CASES = 60000, BATCH = 512 };
+enum { CASES = 30000, BATCH = 512 };
 
 /* The pages as they are, and all of them there, those that were missing with other contents. */
 enum { AS_IS, MENDED, WORLDS };
