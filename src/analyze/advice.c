@@ -211,23 +211,23 @@ static void specialise_source(struct advising *a)
 }
 
 /* Not for what it compares, which is predicted, but for the loop that the compiler can unroll. */
-static void specialise_bound(struct advising *a)
+static bool specialise_bound(struct advising *a, unsigned kind, const char *operand)
 {
 	const struct roles *r = a->c->roles;
-	const struct advice_list *l = &a->c->lists[VALUE_SOURCE];
+	const struct advice_list *l = &a->c->lists[kind];
 	char *text;
 
 	if (!r || r->operation != OPERATION_COMPARE || !a->c->loop || a->c->loop > BODY_MOST ||
-		r->constant_source || a->c->in_code || !invariant(l, SPECIALISE) ||
-		!l->values[0].value || l->values[0].value > LOOP_MOST)
-		return;
-	text = begin(a, SPECIALISE, VALUE_SOURCE);
+		r->constant_source || (kind == VALUE_SOURCE && a->c->in_code) ||
+		!invariant(l, SPECIALISE) || !l->values[0].value || l->values[0].value > LOOP_MOST)
+		return false;
+	text = begin(a, SPECIALISE, kind);
 	if (text)
 		snprintf(text, ADVICE_TEXT,
 			"the loop ends at %s, which is 0x%" PRIx64
 			" in %s: make a version of %.80s for it, whose loop can be unrolled",
-			a->c->texts->source, l->values[0].value, top_often(l, "values").text,
-			a->c->procedure);
+			operand, l->values[0].value, top_often(l, "values").text, a->c->procedure);
+	return true;
 }
 
 static void specialise(struct advising *a)
@@ -235,7 +235,9 @@ static void specialise(struct advising *a)
 	for (unsigned i = 0; i < 6; i++)
 		specialise_argument(a, i);
 	specialise_source(a);
-	specialise_bound(a);
+	/* Either side may be the bound. */
+	if (a->c->texts && !specialise_bound(a, VALUE_SOURCE, a->c->texts->source))
+		specialise_bound(a, VALUE_RESULT, a->c->texts->result);
 }
 
 /* Where the linker decides (a jump or call through a fixed slot to elsewhere) nothing can be won.

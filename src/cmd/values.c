@@ -18,6 +18,7 @@
 
 /* What the overview shows of a procedure and in all, and what it takes for semi-invariant. */
 enum { OVERVIEW_ROWS = 60, OVERVIEW_EACH = 8, OVERVIEW_SAMPLES = 50 };
+enum { FEW_SAMPLES = 500 }; /* of time: with fewer there is little to expect */
 #define OVERVIEW_SHARE 0.5
 #define OVERVIEW_TIME  0.001
 
@@ -389,7 +390,10 @@ static void print_text(const struct values *v)
 	print_heading(v);
 	print_rows(v);
 	if (!value_report_rows(v->list))
-		printf("nothing to show\n");
+		printf("nothing to show%s\n",
+			value_report_time(v->list) < FEW_SAMPLES
+				? "; the samples are few: record longer, or more often (-F 2000)"
+				: "");
 	if (is_overview(v) && left_out)
 		printf("\n%" PRIu64 " other lists of values are not shown: under %d values, under "
 		       "%.0f%% alike, addresses, or\nwhat the code alone decides; name a procedure "

@@ -11,11 +11,11 @@ void capture_begin(struct capture *c, uint64_t rcx)
 	c->goes_on = false;
 }
 
-/* Results that say something: not of jumps, and not of what only compares. */
+/* Results that say something: not of jumps, nor of tests; of cmp it is the first operand. */
 static bool has_result(unsigned op)
 {
-	return op < INTERP_OP_PUSH && op != INTERP_OP_CMP && op != INTERP_OP_TEST &&
-	       op != INTERP_OP_BT && op != INTERP_OP_LEA;
+	return op < INTERP_OP_PUSH && op != INTERP_OP_TEST && op != INTERP_OP_BT &&
+	       op != INTERP_OP_LEA;
 }
 
 /* The second operand of what is slow, or of what decides. */

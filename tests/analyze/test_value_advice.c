@@ -51,6 +51,7 @@ static size_t run(struct scene *s)
 			value_share_set(&s->values[k][i], all[k]->samples);
 	}
 	strcpy(s->texts.source, "%rcx");
+	strcpy(s->texts.result, "%rax");
 	if (s->c.procedure[0] != '?') {
 		s->c.roles = &s->roles;
 		s->c.texts = &s->texts;
@@ -163,11 +164,15 @@ static void a_source(void **state)
 
 static void a_bound(void **state)
 {
-	struct scene s = scene(OPERATION_COMPARE), known, immediate, far, none, big;
+	struct scene s = scene(OPERATION_COMPARE), known, immediate, far, none, big, other;
 
 	(void)state;
 	s.c.loop = 5;
-	known = immediate = far = none = big = s;
+	known = immediate = far = none = big = other = s;
+	came(&other, VALUE_SOURCE, 1, 300); /* the index, and the bound on the other side */
+	came(&other, VALUE_SOURCE, 2, 300);
+	came(&other, VALUE_RESULT, 8, 600);
+	assert_advice(&other, "specialise", VALUE_RESULT, "ends at %rax, which is 0x8 in 100.0%");
 	came(&s, VALUE_SOURCE, 8, 990);
 	came(&s, VALUE_SOURCE, 6, 10);
 	assert_advice(&s, "specialise", VALUE_SOURCE, "ends at %rcx, which is 0x8 in 99.0%");
