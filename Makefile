@@ -45,8 +45,10 @@ UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
-HELPERS_SRC := $(filter-out bench/synthetic_week.c bench/hotlists.c bench/bursts.c bench/follow.c, \
-	$(wildcard tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
+# Benchmarks that are made with the library.
+INSIDERS := synthetic_week hotlists bursts follow pairs
+HELPERS_SRC := $(filter-out $(INSIDERS:%=bench/%.c),$(wildcard \
+	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
 
 # What is loaded into profiled programs, and plug-ins: never with sanitizers.
@@ -155,8 +157,7 @@ build/tests/e2e/programs/%: tests/e2e/programs/%.cc
 
 # A week of profiles is made through the store; hot lists are measured without the program.
 build/bench/hotlists: bench/streams.h
-build/bench/synthetic_week build/bench/hotlists build/bench/bursts build/bench/follow: \
-	build/bench/%: bench/%.c build/libculprit.a
+$(INSIDERS:%=build/bench/%): build/bench/%: bench/%.c build/libculprit.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
 
@@ -201,7 +202,7 @@ check: layers
 demo: all helpers
 	@tools/demo $(BUILD)/culprit build/bench/inputs
 
-bench: all helpers build/bench/synthetic_week build/bench/hotlists build/bench/bursts build/bench/follow
+bench: all helpers $(INSIDERS:%=build/bench/%)
 	@bench/run
 
 # ---- what has to be on the machine ----
