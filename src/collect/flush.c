@@ -105,16 +105,18 @@ static void resolve(const struct flush *f, uint32_t image, const struct pc_count
 
 static uint64_t code_size(const struct seen_procedure *p)
 {
+	struct range only;
+	const struct range *ranges = seen_ranges(p, &only);
 	uint64_t size = 0;
 
 	for (uint32_t i = 0; i < p->nranges; i++)
-		size += p->ranges[i].size;
+		size += ranges[i].size;
 	return size;
 }
 
 static bool worth_its_code(const struct seen_procedure *p)
 {
-	uint64_t samples = p->samples + p->fresh;
+	uint64_t samples = (uint64_t)p->samples + p->fresh;
 
 	return !p->coded && samples >= CODE_SAMPLES && samples * CODE_DENSITY >= code_size(p);
 }
@@ -124,11 +126,13 @@ static bool read_code(
 	const struct flush *f, uint32_t image, const struct seen_procedure *p, struct buf *out)
 {
 	size_t before = out->n;
+	struct range only;
+	const struct range *ranges = seen_ranges(p, &only);
 
 	if (code_size(p) > CODE_MOST)
 		return true;
 	for (uint32_t i = 0; i < p->nranges; i++) {
-		int r = image_cache_code(f->images, f->processes, image, &p->ranges[i], out);
+		int r = image_cache_code(f->images, f->processes, image, &ranges[i], out);
 
 		if (r < 0) {
 			out->n = before;
@@ -138,17 +142,23 @@ static bool read_code(
 	return true;
 }
 
-static void put_procedure(struct seen_procedure *p, size_t at, size_t end, const struct buf *code,
-	struct store_procedure *out)
+/* A procedure that the store is to be told of. */
+struct chosen {
+	const struct seen_procedure *p;
+	struct range only; /* as in seen_ranges */
+	size_t code;       /* where its code begins: the bytes move while they come in */
+};
+
+static struct store_procedure put_procedure(struct chosen *c, size_t end, const struct buf *code)
 {
-	*out = (struct store_procedure){
-		.p = {.start = p->start,
-			.ranges = p->ranges,
-			.nranges = p->nranges,
-			.source = p->source,
-			.name = p->name},
-		.code = end > at ? code->p + at : NULL,
-		.code_size = end - at,
+	return (struct store_procedure){
+		.p = {.start = c->p->start,
+			.ranges = seen_ranges(c->p, &c->only),
+			.nranges = c->p->nranges,
+			.source = c->p->source,
+			.name = seen_name(c->p)},
+		.code = end > c->code ? code->p + c->code : NULL,
+		.code_size = end - c->code,
 	};
 }
 
@@ -157,8 +167,7 @@ static int write_procedures(
 	const struct flush *f, uint32_t image, struct cached_image *img, struct err *e)
 {
 	VEC(struct store_procedure) list = {0};
-	VEC(size_t) places = {0}; /* code begins and ends here: the bytes move while they come in */
-	VEC(struct seen_procedure *) chosen = {0};
+	VEC(struct chosen) chosen = {0};
 	struct buf code = {0};
 	int r = 0;
 
@@ -173,16 +182,14 @@ static int write_procedures(
 		if (p->stored && code.n == at)
 			continue;
 		p->storing = true;
-		*vec_add(&chosen) = p;
-		*vec_add(&places) = at;
+		*vec_add(&chosen) = (struct chosen){.p = p, .code = at};
 	}
 	for (size_t i = 0; i < chosen.n; i++)
-		put_procedure(chosen.p[i], places.p[i], i + 1 < places.n ? places.p[i + 1] : code.n,
-			&code, vec_add(&list));
+		*vec_add(&list) = put_procedure(
+			&chosen.p[i], i + 1 < chosen.n ? chosen.p[i + 1].code : code.n, &code);
 	if (list.n)
 		r = store_procedures_add(f->store, img->store_id, list.p, list.n, e);
 	vec_deinit(&list);
-	vec_deinit(&places);
 	vec_deinit(&chosen);
 	buf_deinit(&code);
 	return r;

@@ -7,15 +7,28 @@
 
 enum { TAIL_MOST = 32 }; /* new ranges are searched one by one up to here, then sorted in */
 
+static void drop_detail(struct seen_procedure *p)
+{
+	if (!p->detailed)
+		return;
+	free(p->detail->name);
+	free(p->detail);
+	p->size = 0;
+	p->detailed = false;
+}
+
 void footprint_deinit(struct footprint *f)
 {
-	vec_each (p, &f->procedures) {
-		free(p->ranges);
-		free(p->name);
-	}
+	vec_each (p, &f->procedures)
+		drop_detail(p);
 	vec_deinit(&f->procedures);
 	vec_deinit(&f->ranges);
 	f->sorted = 0;
+}
+
+static bool holds(const struct seen_range *r, uint64_t vaddr)
+{
+	return vaddr - r->start < r->size;
 }
 
 ssize_t footprint_find(const struct footprint *f, uint64_t vaddr)
@@ -25,15 +38,15 @@ ssize_t footprint_find(const struct footprint *f, uint64_t vaddr)
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (f->ranges.p[middle].end > vaddr)
+		if (f->ranges.p[middle].start > vaddr)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	if (low < f->sorted && f->ranges.p[low].start <= vaddr)
-		return f->ranges.p[low].procedure;
+	if (low && holds(&f->ranges.p[low - 1], vaddr))
+		return f->ranges.p[low - 1].procedure;
 	for (size_t i = f->sorted; i < f->ranges.n; i++) {
-		if (f->ranges.p[i].start <= vaddr && vaddr < f->ranges.p[i].end)
+		if (holds(&f->ranges.p[i], vaddr))
 			return f->ranges.p[i].procedure;
 	}
 	return -1;
@@ -67,22 +80,39 @@ static void add_range(struct footprint *f, const struct range *r, size_t procedu
 {
 	if (f->ranges.n - f->sorted == TAIL_MOST)
 		settle(f);
-	*vec_add(&f->ranges) = (struct seen_range){
-		.start = r->start, .end = r->start + r->size, .procedure = (uint32_t)procedure};
+	*vec_add(&f->ranges) = (struct seen_range){.start = r->start,
+		.size = r->size < UINT32_MAX ? (uint32_t)r->size : UINT32_MAX,
+		.procedure = (uint32_t)procedure};
 }
 
 size_t footprint_add(struct footprint *f, const struct procedure *p)
 {
-	size_t n = f->procedures.n;
+	size_t n = f->procedures.n, bytes = p->nranges * sizeof *p->ranges;
+	struct seen_detail *d = xmalloc(sizeof *d + bytes);
 
+	d->name = p->name ? xstrdup(p->name) : NULL;
+	memcpy(d->ranges, p->ranges, bytes);
 	*vec_add(&f->procedures) = (struct seen_procedure){.start = p->start,
-		.ranges = xmemdup(p->ranges, p->nranges * sizeof *p->ranges),
+		.detail = d,
+		.detailed = true,
 		.nranges = p->nranges,
-		.source = p->source,
-		.name = p->name ? xstrdup(p->name) : NULL};
+		.source = (uint8_t)p->source};
 	for (uint32_t i = 0; i < p->nranges; i++)
 		add_range(f, &p->ranges[i], n);
 	return n;
+}
+
+const struct range *seen_ranges(const struct seen_procedure *p, struct range *only)
+{
+	if (p->detailed)
+		return p->detail->ranges;
+	*only = (struct range){.start = p->start, .size = p->size};
+	return only;
+}
+
+const char *seen_name(const struct seen_procedure *p)
+{
+	return p->detailed ? p->detail->name : NULL;
 }
 
 void footprint_begin(struct footprint *f)
@@ -93,22 +123,33 @@ void footprint_begin(struct footprint *f)
 	}
 }
 
+/* Keeps no more than a later flush can want. */
+static void forget_detail(struct seen_procedure *p)
+{
+	if (p->nranges == 1 && p->detail->ranges[0].start == p->start) {
+		uint64_t size = p->detail->ranges[0].size;
+
+		drop_detail(p);
+		p->size = size;
+	} else if (p->coded) {
+		drop_detail(p);
+	} else {
+		free(p->detail->name);
+		p->detail->name = NULL;
+	}
+}
+
 void footprint_flushed(struct footprint *f)
 {
 	vec_each (p, &f->procedures) {
-		p->samples += p->fresh;
+		p->samples +=
+			p->fresh < UINT32_MAX - p->samples ? p->fresh : UINT32_MAX - p->samples;
 		p->fresh = 0;
 		p->stored |= p->storing;
 		p->coded |= p->coding;
 		p->storing = p->coding = false;
-		if (p->stored) {
-			free(p->name);
-			p->name = NULL;
-		}
-		if (p->stored && p->coded) {
-			free(p->ranges);
-			p->ranges = NULL;
-		}
+		if (p->stored && p->detailed)
+			forget_detail(p);
 	}
 }
 
@@ -118,8 +159,10 @@ size_t footprint_memory(const struct footprint *f)
 		       f->ranges.space * sizeof *f->ranges.p;
 
 	vec_each (p, &f->procedures) {
-		bytes += p->name ? strlen(p->name) + 16 : 0;
-		bytes += p->ranges ? p->nranges * sizeof *p->ranges + 16 : 0;
+		if (!p->detailed)
+			continue;
+		bytes += sizeof *p->detail + p->nranges * sizeof *p->detail->ranges + 16;
+		bytes += p->detail->name ? strlen(p->detail->name) + 16 : 0;
 	}
 	return bytes;
 }
