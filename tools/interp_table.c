@@ -764,6 +764,9 @@ static u64 operands(enum interp_op op, unsigned f)
 	if (op == INTERP_OP_MOV || op == INTERP_OP_MOVZX8 || op == INTERP_OP_MOVZX16 ||
 		op == INTERP_OP_LEA)
 		e |= INTERP_E_COPIES;
+	if (e & INTERP_E_COPIES ||
+		(op <= INTERP_OP_TEST && op != INTERP_OP_ADC && op != INTERP_OP_SBB))
+		e |= INTERP_E_QUICK;
 	if (two && (op == INTERP_OP_XOR || op == INTERP_OP_SUB || op == INTERP_OP_SBB ||
 			   op == INTERP_OP_CMP))
 		e |= INTERP_E_CANCELS;

@@ -179,7 +179,7 @@ static __always_inline u64 place_of(struct interp *m, u64 address)
 {
 	struct interp_page *p = &m->page[(address >> 12) % INTERP_PAGES];
 
-	if (INTERP_RARE(p->address != (address & ~4095ull) || p->epoch != m->epoch))
+	if (p->address != (address & ~4095ull) || p->epoch != m->epoch)
 		return find_page(m, address);
 	return p->place;
 }
@@ -473,8 +473,7 @@ static __always_inline u32 is_left_out(const struct bpf_perf_event_data *ctx)
 	u32 pid = task->tgid, place = pid % SHADOW_LEFT_OUT;
 	const u64 *word = bpf_map_lookup_elem(&left_out, &place);
 
-	return (s64)ctx->regs.rip >= 0 && word &&
-	       *word == SHADOW_PROCESS(pid, generation_of(task));
+	return (s64)ctx->regs.rip >= 0 && word && *word == SHADOW_PROCESS(pid, generation_of(task));
 }
 
 /* Whether the CPU's share of time has some left; counts what passed since the last look. */

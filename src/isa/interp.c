@@ -81,7 +81,7 @@ unsigned interp_length(const u8 *code, unsigned n)
 	m.available = n < 16 ? n : 16;
 	memset(m.code, 0, sizeof m.code);
 	memcpy(m.code, code, m.available);
-	return interp_decode(&m, m.code[0]) == INTERP_GOES_ON ? m.insn.length : 0;
+	return interp_decode_any(&m, m.code[0]) == INTERP_GOES_ON ? m.insn.length : 0;
 }
 
 const char *interp_stop_name(enum interp_stop s)

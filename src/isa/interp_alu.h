@@ -8,16 +8,20 @@
 #ifdef INTERP_EFFECTS
 #define INTERP_NOTE(statement) (statement)
 #define INTERP_NOTED(m)        ((m)->effect.has & INTERP_HAS_ADDRESS)
+#define INTERP_NOTES           1
 #else
 #define INTERP_NOTE(statement) ((void)0)
 #define INTERP_NOTED(m)        1
+#define INTERP_NOTES           0
 #endif
 
 /* ---- operands ---- */
 
 /* Loads the memory operand into m->loaded. */
-INTERP_INLINE int interp_load_operand(struct interp *m, u64 address, u32 size)
+INTERP_FN int interp_load_operand(struct interp *m, u64 address, u32 size)
 {
+	if (!m)
+		return INTERP_FETCH;
 	INTERP_NOTE(m->effect.has |= INTERP_LOADS | INTERP_HAS_ADDRESS);
 	INTERP_NOTE(m->effect.address = address);
 	if (m->insn.address_unknown) {
@@ -287,29 +291,37 @@ INTERP_FN u64 interp_bits(struct interp *m, u64 a, u64 b, u32 *unknown)
 	return value;
 }
 
-/* The two-operand instructions; returns the result. */
+/* The plain ones of the two-operand instructions; returns the result. */
+INTERP_INLINE u64 interp_operate_plain(struct interp *m, u32 op, u64 a, u64 b, u32 size)
+{
+	u32 shift = (64 - size * 8) & 63;
+
+	switch (op) {
+	case INTERP_OP_ADD:
+		return interp_add(m, a, b, 0, shift);
+	case INTERP_OP_SUB:
+	case INTERP_OP_CMP:
+		return interp_subtract(m, a, b, 0, shift);
+	case INTERP_OP_OR:
+		return interp_logic(m, a | b, shift);
+	case INTERP_OP_XOR:
+		return interp_logic(m, a ^ b, shift);
+	default: /* and, test */
+		return interp_logic(m, a & b, shift);
+	}
+}
+
+/* All of them. */
 INTERP_INLINE u64 interp_operate(struct interp *m, u32 op, u64 a, u64 b, u32 size, u32 *unknown)
 {
 	u32 shift = (64 - size * 8) & 63, condition;
 	u64 carry;
 
 	switch (op) {
-	case INTERP_OP_ADD:
-		return interp_add(m, a, b, 0, shift);
 	case INTERP_OP_ADC:
 		return interp_add(m, a, b, m->carry & 1, shift);
-	case INTERP_OP_SUB:
-	case INTERP_OP_CMP:
-		return interp_subtract(m, a, b, 0, shift);
 	case INTERP_OP_SBB:
 		return interp_subtract(m, a, b, m->carry & 1, shift);
-	case INTERP_OP_AND:
-	case INTERP_OP_TEST:
-		return interp_logic(m, a & b, shift);
-	case INTERP_OP_OR:
-		return interp_logic(m, a | b, shift);
-	case INTERP_OP_XOR:
-		return interp_logic(m, a ^ b, shift);
 	case INTERP_OP_INC:
 	case INTERP_OP_DEC:
 		carry = m->carry;
@@ -344,7 +356,7 @@ INTERP_INLINE u64 interp_operate(struct interp *m, u32 op, u64 a, u64 b, u32 siz
 	case INTERP_OP_IMUL3:
 		return interp_multiply(m, a, b, size);
 	default:
-		return b;
+		return interp_operate_plain(m, op, a, b, size);
 	}
 }
 
@@ -359,16 +371,15 @@ INTERP_INLINE u32 interp_flags_read(u32 op)
 /* Bytes of the rm operand. */
 INTERP_INLINE u32 interp_source_size(const struct interp_insn *i)
 {
-	u32 code = INTERP_E_SOURCE(i->entry), size = i->size;
+	/* Nothing is wider than the operand. */
+	u32 code = INTERP_E_SOURCE(i->entry), size = i->size, most = 8u >> ((4 - code) & 3);
 
-	if (code && size > 1u << (code - 1))
-		size = 1u << (code - 1);
-	if (INTERP_E_OP(i->entry) == INTERP_OP_CRC32)
-		size = i->opcode == 0xf0         ? 1
-		       : i->prefix & INTERP_P_W  ? 8
-		       : i->prefix & INTERP_P_16 ? 2
-						 : 4;
-	return size;
+	return size < most ? size : most;
+}
+
+INTERP_INLINE u32 interp_crc32_size(const struct interp_insn *i)
+{
+	return i->opcode == 0xf0 ? 1 : i->prefix & INTERP_P_W ? 8 : i->prefix & INTERP_P_16 ? 2 : 4;
 }
 
 /* Which operands are unknown, a bit each; that of memory is known better. */
@@ -384,15 +395,15 @@ INTERP_INLINE u32 interp_unknown_operands(const struct interp *m, u32 source)
 	return u;
 }
 
-/* Fetches the operands into m->operand; *unknown has a bit for each. */
-INTERP_INLINE int interp_operands(struct interp *m, u64 address, u32 *unknown)
+/* Fetches the operands into m->operand; *lost has a bit for each that is unknown. */
+INTERP_INLINE int interp_operands(struct interp *m, u64 address, u32 source, u32 quick, u32 *lost)
 {
 	struct interp_insn *i = &m->insn;
-	u32 size = i->size, source = interp_source_size(i), prefix = i->prefix;
+	u32 size = i->size, prefix = i->prefix;
 
 	m->operand[INTERP_N_REG] = interp_get(m, i->reg, size, prefix);
 	m->operand[INTERP_N_OTHER] = i->immediate & interp_mask(size);
-	*unknown = 0;
+	*lost = 0;
 	if (!i->memory) {
 		m->operand[INTERP_N_RM] = interp_get(m, i->rm, source, prefix);
 	} else if (i->entry & INTERP_E_LOADS) {
@@ -401,15 +412,100 @@ INTERP_INLINE int interp_operands(struct interp *m, u64 address, u32 *unknown)
 		if (stop)
 			return stop;
 		m->operand[INTERP_N_RM] = m->loaded;
-		*unknown = m->loaded_unknown << INTERP_N_RM;
+		*lost = m->loaded_unknown << INTERP_N_RM;
 	} else { /* lea */
 		m->operand[INTERP_N_RM] = address & interp_mask(size);
-		*unknown = i->address_unknown << INTERP_N_RM;
+		*lost = i->address_unknown << INTERP_N_RM;
 	}
+	if (quick)
+		return INTERP_GOES_ON;
 	if (prefix & INTERP_P_VEX)
 		m->operand[INTERP_N_V] = interp_get(m, i->vvvv, size, prefix);
 	if (m->unknown | m->unknown_low)
-		*unknown |= interp_unknown_operands(m, source);
+		*lost |= interp_unknown_operands(m, source);
+	return INTERP_GOES_ON;
+}
+
+/* Writes the result, and goes on. */
+INTERP_INLINE int interp_result_to(struct interp *m, u64 address, u64 value, u32 unknown, u32 quick)
+{
+	struct interp_insn *i = &m->insn;
+	u32 to = INTERP_E_TO(i->entry), reg = i->number[to];
+
+	if (to == INTERP_N_RM && i->memory)
+		return interp_store_operand(m, address, i->size, value, unknown);
+	if (quick)
+		interp_write(m, reg, i->size, i->prefix, value);
+	else
+		interp_set(m, reg, i->size, i->prefix, value, unknown);
+	INTERP_NOTE(m->effect.destination = (u8)reg);
+	return INTERP_GOES_ON;
+}
+
+/* With all operands known, and registers too. */
+INTERP_INLINE int interp_compute_plain(struct interp *m)
+{
+	struct interp_insn *i = &m->insn;
+	u64 entry = i->entry, a = m->operand[INTERP_E_A(entry)], b = m->operand[INTERP_E_B(entry)];
+	u64 value = b;
+
+	if (INTERP_NOTES && entry & INTERP_E_CANCELS && !i->memory && i->reg == i->rm)
+		a = b = 0;
+	interp_note_values(m, a, 0, b, 0, i->size);
+	if (!(entry & INTERP_E_COPIES))
+		value = interp_operate_plain(m, INTERP_E_OP(entry), a, b, i->size);
+	if (INTERP_E_TO(entry) != INTERP_N_OTHER) {
+		int stop;
+
+		interp_note_values(m, value, 0, b, 0, i->size);
+		stop = interp_result_to(m, i->address, value, 0, 1);
+		if (stop)
+			return stop;
+	}
+	m->unknown_flags = (m->unknown_flags & ~INTERP_E_SET(entry)) | INTERP_E_UNDEFINED(entry);
+	m->ip = i->next;
+	return INTERP_GOES_ON;
+}
+
+INTERP_FN int interp_compute(struct interp *m, u64 address, u32 lost)
+{
+	u32 op, size, ua, ub, unknown;
+	u64 entry, a, b, value;
+	struct interp_insn *i;
+
+	if (!m)
+		return INTERP_FETCH;
+	i = &m->insn;
+	entry = i->entry;
+	op = INTERP_E_OP(entry);
+	size = i->size;
+	a = m->operand[INTERP_E_A(entry)];
+	b = m->operand[INTERP_E_B(entry)];
+	ua = entry & INTERP_E_USES_A ? lost >> INTERP_E_A(entry) & 1 : 0;
+	ub = lost >> INTERP_E_B(entry) & 1;
+	if (entry & INTERP_E_CANCELS && !i->memory && i->reg == i->rm)
+		a = b = ua = ub = 0;
+	unknown = ua | ub | ((m->unknown_flags & interp_flags_read(op)) != 0);
+	interp_note_values(m, a, ua, b, ub, size);
+	if (entry & INTERP_E_COPIES)
+		value = b;
+	else if (op < INTERP_OP_BT)
+		value = interp_operate(m, op, a, b, size, &unknown);
+	else if (op == INTERP_OP_CRC32)
+		value = interp_crc32(a, b, interp_crc32_size(i));
+	else
+		value = interp_bits(m, a, b, &unknown);
+	if (INTERP_E_TO(entry) != INTERP_N_OTHER) {
+		int stop;
+
+		interp_note_values(m, value, unknown, b, ub, size);
+		stop = interp_result_to(m, address, value, unknown, 0);
+		if (stop)
+			return stop;
+	}
+	/* An unknown destination of bsf leaves ZF known. */
+	interp_settle_flags(m, entry, op == INTERP_OP_BSF || op == INTERP_OP_BSR ? ub : unknown);
+	m->ip = i->next;
 	return INTERP_GOES_ON;
 }
 
@@ -428,57 +524,39 @@ INTERP_INLINE u64 interp_bit_address(struct interp *m)
 				    size;
 }
 
-INTERP_INLINE int interp_alu(struct interp *m)
+INTERP_FN int interp_alu(struct interp *m)
 {
-	struct interp_insn *i = &m->insn;
-	u64 entry = i->entry, address = i->address, a, b, value;
-	u32 op = INTERP_E_OP(entry), size = i->size, ua, ub, unknown;
+	u32 op, source, lost;
+	struct interp_insn *i;
+	u64 address;
 	int stop;
 
+	if (!m)
+		return INTERP_FETCH;
+	i = &m->insn;
+	op = INTERP_E_OP(i->entry);
+	source = op == INTERP_OP_CRC32 ? interp_crc32_size(i) : interp_source_size(i);
+	address = i->address;
 	if (op >= INTERP_OP_BT && op <= INTERP_OP_BTC && i->memory &&
-		INTERP_E_FORM(entry) == INTERP_F_RM_R) {
+		INTERP_E_FORM(i->entry) == INTERP_F_RM_R) {
 		if (i->prefix & INTERP_P_ADDR32)
 			return INTERP_INSTRUCTION; /* the sum would wrap */
 		address = interp_bit_address(m);
 	}
-	stop = interp_operands(m, address, &unknown);
+	stop = interp_operands(m, address, source, 0, &lost);
+	return stop ? stop : interp_compute(m, address, lost);
+}
+
+/* The plain ones, while all registers are known. */
+INTERP_INLINE int interp_alu_plain(struct interp *m)
+{
+	struct interp_insn *i = &m->insn;
+	u32 lost;
+	int stop = interp_operands(m, i->address, interp_source_size(i), 1, &lost);
+
 	if (stop)
 		return stop;
-	a = m->operand[INTERP_E_A(entry)];
-	b = m->operand[INTERP_E_B(entry)];
-	ua = entry & INTERP_E_USES_A ? unknown >> INTERP_E_A(entry) & 1 : 0;
-	ub = unknown >> INTERP_E_B(entry) & 1;
-	if (entry & INTERP_E_CANCELS && !i->memory && i->reg == i->rm)
-		a = b = ua = ub = 0;
-	unknown = ua | ub;
-	if (m->unknown_flags)
-		unknown |= (m->unknown_flags & interp_flags_read(op)) != 0;
-	interp_note_values(m, a, ua, b, ub, size);
-	if (entry & INTERP_E_COPIES)
-		value = b;
-	else if (op < INTERP_OP_BT)
-		value = interp_operate(m, op, a, b, size, &unknown);
-	else if (op == INTERP_OP_CRC32)
-		value = interp_crc32(a, b, interp_source_size(i));
-	else
-		value = interp_bits(m, a, b, &unknown);
-	if (INTERP_E_TO(entry) != INTERP_N_OTHER) {
-		interp_note_values(m, value, unknown, b, ub, size);
-		if (INTERP_E_TO(entry) == INTERP_N_RM && i->memory) {
-			stop = interp_store_operand(m, address, size, value, unknown);
-			if (stop)
-				return stop;
-		} else {
-			u32 to = i->number[INTERP_E_TO(entry)];
-
-			interp_set(m, to, size, i->prefix, value, unknown);
-			INTERP_NOTE(m->effect.destination = (u8)to);
-		}
-	}
-	/* An unknown destination of bsf leaves ZF known. */
-	interp_settle_flags(m, entry, op == INTERP_OP_BSF || op == INTERP_OP_BSR ? ub : unknown);
-	m->ip = i->next;
-	return INTERP_GOES_ON;
+	return lost ? interp_compute(m, i->address, lost) : interp_compute_plain(m);
 }
 
 #endif

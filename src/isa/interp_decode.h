@@ -32,11 +32,11 @@ INTERP_FN int interp_fetch_lines(struct interp *m)
 	if (!m)
 		return -1;
 	ip = m->ip;
-	m->direct = 0;
-	m->available = 16;
+	m->direct = m->available = 0;
 	line = interp_line_at(m, ip & ~31ull);
 	if (line < 0)
 		return -1;
+	m->available = 16;
 	n = (u32)line % INTERP_LINES;
 	at = ip >> 3 & 3;
 	word[0] = m->line[n].code[at];
@@ -74,7 +74,6 @@ INTERP_FN u64 interp_far(struct interp *m, u32 at)
 	if (!m)
 		return 0;
 	if (m->direct) {
-		m->available = 16;
 		if (interp_memory_code(m, m->ip + at, &word) == 0)
 			return word;
 		if (interp_fetch_lines(m) < 0)
@@ -89,8 +88,7 @@ INTERP_FN u64 interp_far(struct interp *m, u32 at)
 INTERP_INLINE int interp_fetch(struct interp *m, u64 *code)
 {
 	m->direct = 1;
-	m->available = 8;
-	if (!INTERP_RARE(interp_memory_code(m, m->ip, code) < 0))
+	if (interp_memory_code(m, m->ip, code) == 0)
 		return 0;
 	if (interp_fetch_lines(m) < 0)
 		return -1;
@@ -118,9 +116,10 @@ INTERP_INLINE u32 interp_take(struct interp_cursor *p)
 }
 
 /* Eight bytes of which so many are wanted. */
-INTERP_INLINE u64 interp_bytes(struct interp *m, const struct interp_cursor *p, u32 wanted)
+INTERP_INLINE u64 interp_bytes(
+	struct interp *m, const struct interp_cursor *p, u32 wanted, u32 quick)
 {
-	if (INTERP_RARE(p->at + wanted > 8))
+	if (!quick && p->at + wanted > 8)
 		return interp_far(m, p->before + p->at);
 	return p->window >> (p->at * 8 & 63);
 }
@@ -168,14 +167,16 @@ INTERP_FN int interp_vex(struct interp *m, u32 first, u64 code)
 }
 
 /* The slot of an opcode of more than one byte; negative: none. */
-INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_cursor *p)
+INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_cursor *p, u32 quick)
 {
 	struct interp_insn *i = &m->insn;
 	u32 b, base = INTERP_SLOT_0F, which;
 
-	if (INTERP_RARE(first != 0x0f)) {
+	if (first != 0x0f) {
 		int slot;
 
+		if (quick)
+			return -1;
 		i->prefix = p->prefix;
 		slot = interp_vex(m, first, p->code);
 		p->prefix = i->prefix;
@@ -185,7 +186,9 @@ INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_curso
 		return slot;
 	}
 	b = interp_take(p);
-	if (INTERP_RARE(b == 0x38 || b == 0x3a)) {
+	if (b == 0x38 || b == 0x3a) {
+		if (quick)
+			return -1;
 		base = b == 0x38 ? INTERP_SLOT_0F38 : INTERP_SLOT_0F3A;
 		b = interp_take(p);
 	}
@@ -215,9 +218,9 @@ INTERP_INLINE u32 interp_immediate_size(u64 entry, u32 prefix)
 {
 	u32 kind = INTERP_E_IMMEDIATE(entry), size = 0x83444210u >> kind * 4 & 15;
 
-	if (INTERP_RARE(kind == INTERP_I_V && prefix & INTERP_P_W))
+	if (kind == INTERP_I_V && prefix & INTERP_P_W)
 		return 8;
-	if (INTERP_RARE(prefix & (INTERP_P_16 | INTERP_P_ADDR32))) {
+	if (prefix & (INTERP_P_16 | INTERP_P_ADDR32)) {
 		if ((kind == INTERP_I_V || kind == INTERP_I_Z) && interp_width(prefix) == 1)
 			return 2;
 		if (kind == INTERP_I_ADDRESS && prefix & INTERP_P_ADDR32)
@@ -246,7 +249,7 @@ INTERP_FN u64 interp_scale_displacement(struct interp *m, u64 entry, u32 prefix,
 
 /* The memory operand. */
 INTERP_INLINE void interp_modrm_address(
-	struct interp *m, struct interp_cursor *p, u64 entry, u32 modrm)
+	struct interp *m, struct interp_cursor *p, u64 entry, u32 modrm, u32 quick)
 {
 	struct interp_insn *i = &m->insn;
 	u32 mod = modrm >> 6, rm = modrm & 7, base = rm | (p->rex & 1) << 3, used = 0;
@@ -276,24 +279,22 @@ INTERP_INLINE void interp_modrm_address(
 	if (mod == 1) {
 		displacement = (u64)(s64)(s8)p->code;
 		p->at++;
-		if (INTERP_RARE(p->prefix & INTERP_P_EVEX))
+		if (!quick && p->prefix & INTERP_P_EVEX)
 			displacement = interp_scale_displacement(m, entry, p->prefix, displacement);
 	} else if (mod == 2 || !has_base) {
-		displacement = (u64)(s64)(s32)interp_bytes(m, p, 4);
+		displacement = (u64)(s64)(s32)interp_bytes(m, p, 4, quick);
 		p->at += 4;
 	}
 	i->address = address + displacement;
-	if (INTERP_RARE(used & (m->unknown | m->unknown_low)))
+	if (used & (m->unknown | m->unknown_low))
 		i->address_unknown = 1;
 }
 
 /* Legacy prefixes, into m->insn.prefix; returns how many there are. */
-INTERP_FN int interp_prefixes(struct interp *m, u64 code)
+INTERP_INLINE u32 interp_prefixes(struct interp *m, u64 code)
 {
 	u32 at = 0, prefix = 0;
 
-	if (!m)
-		return 0;
 	INTERP_ROLLED
 	for (u32 k = 0; k < 14; k++) {
 		u64 entry = interp_entry[code & 255];
@@ -310,47 +311,59 @@ INTERP_FN int interp_prefixes(struct interp *m, u64 code)
 		at++;
 		code = at == 7 ? interp_far(m, 7) : code >> 8;
 	}
+	/* Through memory, so that the verifier goes on with any number of prefixes at once. */
 	m->insn.prefix = prefix;
-	return (int)at;
+	m->insn.length = at;
+	INTERP_BARRIER;
+	return m->insn.length;
 }
 
-/* The immediate operand, and what follows from where the instruction ends. */
-INTERP_INLINE void interp_finish(struct interp *m, struct interp_cursor *p, u64 entry)
+/* The immediate operand, and what follows from where the instruction ends; negative: not quick. */
+INTERP_INLINE int interp_finish(struct interp *m, struct interp_cursor *p, u64 entry, u32 quick)
 {
 	struct interp_insn *i = &m->insn;
 	u32 size = interp_immediate_size(entry, p->prefix);
-	u64 immediate = interp_bytes(m, p, size);
+	u64 immediate;
 
-	if (!INTERP_RARE(size == 8))
+	if (quick && p->at + size > 8)
+		return -1;
+	immediate = interp_bytes(m, p, size, quick);
+	if (quick || size < 8)
 		immediate = (u64)((s64)(immediate << 1 << ((63 - size * 8) & 63)) >>
 				  ((64 - size * 8) & 63));
 	i->immediate = immediate;
 	i->length = p->before + p->at + size;
 	i->next = m->ip + i->length;
-	if (INTERP_RARE(INTERP_E_IMMEDIATE(entry) == INTERP_I_ADDRESS)) {
+	if (!quick && INTERP_E_IMMEDIATE(entry) == INTERP_I_ADDRESS) {
 		i->memory = 1;
 		i->address = immediate;
 	}
 	if (i->memory == 2)
 		i->address += i->next;
-	if (INTERP_RARE(p->prefix & (INTERP_P_ADDR32 | INTERP_P_FS | INTERP_P_GS))) {
-		if (p->prefix & INTERP_P_ADDR32)
-			i->address = (u32)i->address;
-		if (INTERP_E_OP(entry) != INTERP_OP_LEA)
-			i->address += interp_segment(m, p->prefix);
-	}
+	if (quick)
+		return 0;
+	if (p->prefix & INTERP_P_ADDR32)
+		i->address = (u32)i->address;
+	if (p->prefix & (INTERP_P_FS | INTERP_P_GS) && INTERP_E_OP(entry) != INTERP_OP_LEA)
+		i->address += interp_segment(m, p->prefix);
+	return 0;
 }
 
-/* Fills m->insn from the code, of which eight bytes are given. */
-INTERP_INLINE int interp_decode(struct interp *m, u64 code)
+/*
+ * Fills m->insn from the code, of which eight bytes are given. What is quick leaves out all that is
+ * rare, which would be in the way of what is not: a negative answer is to be asked again.
+ */
+INTERP_INLINE int interp_decode(struct interp *m, u64 code, u32 quick)
 {
 	struct interp_insn *i = &m->insn;
 	struct interp_cursor p = {.window = code};
 	u32 b, rex, modrm = 0;
 	u64 entry;
 
-	if (INTERP_RARE(interp_entry[code & 255] & INTERP_E_PREFIX)) {
-		p.before = (u32)interp_prefixes(m, code);
+	if (interp_entry[code & 255] & INTERP_E_PREFIX) {
+		if (quick)
+			return -1;
+		p.before = interp_prefixes(m, code);
 		p.prefix = i->prefix;
 		p.window = interp_far(m, p.before);
 	}
@@ -365,11 +378,11 @@ INTERP_INLINE int interp_decode(struct interp *m, u64 code)
 	entry = interp_entry[b];
 	i->opcode = b;
 	i->vvvv = 0;
-	if (INTERP_RARE(entry & INTERP_E_ESCAPE)) {
-		int slot = interp_escape(m, b, &p);
+	if (entry & INTERP_E_ESCAPE) {
+		int slot = interp_escape(m, b, &p, quick);
 
 		if (slot < 0 || slot >= INTERP_SLOTS)
-			return INTERP_INSTRUCTION;
+			return quick ? -1 : INTERP_INSTRUCTION;
 		entry = interp_entry[interp_slot[slot] % INTERP_ENTRIES];
 		/* Through memory: the verifier need not know how long it was. */
 		i->prefix = p.prefix;
@@ -395,16 +408,22 @@ INTERP_INLINE int interp_decode(struct interp *m, u64 code)
 		i->reg = (modrm >> 3 & 7) | (p.rex & 4) << 1;
 		i->rm = (modrm & 7) | (p.rex & 1) << 3;
 		if (modrm < 0xc0)
-			interp_modrm_address(m, &p, entry, modrm);
+			interp_modrm_address(m, &p, entry, modrm, quick);
 	}
 	i->modrm = modrm;
 	i->entry = entry;
 	i->prefix = p.prefix;
 	i->size = interp_operand_size(entry, p.prefix);
-	interp_finish(m, &p, entry);
-	if (INTERP_RARE(i->length > 15 || INTERP_E_OP(entry) == INTERP_OP_BAD))
+	if (interp_finish(m, &p, entry, quick) < 0)
+		return -1;
+	if (INTERP_E_OP(entry) == INTERP_OP_BAD || (!quick && i->length > 15))
 		return INTERP_INSTRUCTION;
-	return i->length > m->available ? INTERP_FETCH : INTERP_GOES_ON;
+	return !m->direct && i->length > m->available ? INTERP_FETCH : INTERP_GOES_ON;
+}
+
+INTERP_FN int interp_decode_any(struct interp *m, u64 code)
+{
+	return m ? interp_decode(m, code, 0) : INTERP_FETCH;
 }
 
 #endif

@@ -177,29 +177,35 @@ INTERP_INLINE int interp_loop(struct interp *m, u32 op)
 	return INTERP_GOES_ON;
 }
 
-INTERP_INLINE int interp_control(struct interp *m)
+/* jmp and jcc. */
+INTERP_INLINE int interp_branch(struct interp *m, u32 op)
+{
+	struct interp_insn *i = &m->insn;
+	u32 condition = 1;
+
+	if (op == INTERP_OP_JCC)
+		condition = interp_condition(m, i->opcode);
+	if (condition == 2)
+		return INTERP_CONTROL;
+	INTERP_NOTE(m->effect.has |= op == INTERP_OP_JCC ? INTERP_BRANCH : INTERP_JUMP);
+	m->ip = i->next + (i->immediate & (0 - (u64)condition));
+	return INTERP_GOES_ON;
+}
+
+INTERP_FN int interp_control(struct interp *m)
 {
 	u64 target, rsp;
-	u32 op, unknown, condition;
 	struct interp_insn *i;
+	u32 op, unknown;
 	int stop;
 
+	if (!m)
+		return INTERP_FETCH;
 	i = &m->insn;
 	op = INTERP_E_OP(i->entry);
 	target = i->next + i->immediate;
 	rsp = m->r[INTERP_RSP];
 	switch (op) {
-	case INTERP_OP_JMP:
-		INTERP_NOTE(m->effect.has |= INTERP_JUMP);
-		m->ip = target;
-		return INTERP_GOES_ON;
-	case INTERP_OP_JCC:
-		condition = interp_condition(m, i->opcode);
-		if (condition == 2)
-			return INTERP_CONTROL;
-		INTERP_NOTE(m->effect.has |= INTERP_BRANCH);
-		m->ip = i->next + (i->immediate & (0 - (u64)condition));
-		return INTERP_GOES_ON;
 	case INTERP_OP_CALL:
 		INTERP_NOTE(m->effect.has |= INTERP_CALL);
 		stop = interp_push(m, i->next, 8, 0);
@@ -461,8 +467,8 @@ INTERP_FN int interp_result(struct interp *m)
 		for (u32 k = 0; k < 8; k++) {
 			if (k * 8 >= bytes)
 				break;
-			stop = interp_store_operand(m, i->address + k * 8,
-				bytes - k * 8 < 8 ? bytes - k * 8 : 8, 0, 1);
+			stop = interp_store_operand(
+				m, i->address + k * 8, bytes - k * 8 < 8 ? bytes - k * 8 : 8, 0, 1);
 			if (stop)
 				return stop;
 		}

@@ -19,9 +19,10 @@
 	X(OR)                                                                                      \
 	X(ADC)                                                                                     \
 	X(SBB)                                                                                     \
-	X(AND) X(SUB) X(XOR) X(CMP) X(TEST) X(MOV) X(MOVZX8) X(MOVZX16) X(MOVSX8) X(MOVSX16)       \
-		X(MOVSX32) X(LEA) X(INC) X(DEC) X(NOT) X(NEG) X(SETCC) X(CMOVCC) X(BSWAP) X(MOVBE) \
-			X(IMUL) X(IMUL3) /* bits */                                                \
+	X(AND)                                                                                     \
+	X(SUB) X(XOR) X(CMP) X(TEST) X(MOV) X(MOVZX8) X(MOVZX16) X(MOVSX8) X(MOVSX16) X(MOVSX32)   \
+		X(LEA) X(INC) X(DEC) X(NOT) X(NEG) X(SETCC) X(CMOVCC) X(BSWAP) X(MOVBE) X(IMUL)    \
+			X(IMUL3) /* bits */                                                        \
 		X(BT) X(BTS) X(BTR) X(BTC) X(BSF) X(BSR) X(TZCNT) X(LZCNT) X(POPCNT) X(ANDN)       \
 			X(BLSI) X(BLSR) X(BLSMSK) X(BZHI) X(BEXTR) X(PDEP) X(PEXT) X(ADCX) X(ADOX) \
 				X(CRC32) /* shifts; the first eight as their encodings */          \
@@ -113,6 +114,7 @@ enum interp_size {
 #define INTERP_E_USES_A  (1ull << 56) /* the result depends on the first one */
 #define INTERP_E_LOADS   (1ull << 57) /* a memory operand is read */
 #define INTERP_E_COPIES  (1ull << 58) /* the result is the second one */
+#define INTERP_E_QUICK   (1ull << 61) /* one of the plain ones that most code is made of */
 #define INTERP_E_CANCELS (1ull << 59) /* a register with itself: the same always */
 
 enum interp_operand { INTERP_N_REG, INTERP_N_RM, INTERP_N_OTHER /* immediate */, INTERP_N_V };

@@ -14,21 +14,25 @@
 #include "isa/interp_state.h"
 #include "isa/interp_vector.h"
 
-/* Does what m->insn says. */
+/* Does what m->insn says. The first two ways are most of all code. */
 INTERP_INLINE int interp_execute(struct interp *m)
 {
 	u32 op = INTERP_E_OP(m->insn.entry);
 
+	if (op <= INTERP_OP_LEA && m->insn.entry & INTERP_E_QUICK && !(m->unknown | m->unknown_low))
+		return interp_alu_plain(m);
+	if (op == INTERP_OP_JCC || op == INTERP_OP_JMP)
+		return interp_branch(m, op);
 	if (op < INTERP_OP_ROL)
 		return interp_alu(m);
-	if (op >= INTERP_OP_JMP && op <= INTERP_OP_JRCXZ)
-		return interp_control(m);
 	if (op < INTERP_OP_XCHG)
 		return interp_shift(m);
 	if (op < INTERP_OP_PUSH)
 		return interp_pair(m);
 	if (op < INTERP_OP_JMP)
 		return interp_stack(m);
+	if (op < INTERP_OP_MOVS)
+		return interp_control(m);
 	if (op < INTERP_OP_NOP)
 		return interp_string(m);
 	if (op < INTERP_OP_XMOV)
@@ -54,7 +58,9 @@ INTERP_FN int interp_one(struct interp *m)
 
 	if (!m || interp_fetch(m, &code) < 0)
 		return INTERP_FETCH;
-	stop = interp_decode(m, code);
+	stop = interp_decode(m, code, 1);
+	if (stop < 0)
+		stop = interp_decode_any(m, code);
 	if (stop)
 		return stop;
 	INTERP_BARRIER; /* the verifier forgets how it came here */

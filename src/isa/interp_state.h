@@ -20,7 +20,6 @@
 #else
 #define INTERP_ROLLED
 #endif
-#define INTERP_RARE(x) __builtin_expect(!!(x), 0) /* what follows goes out of the way */
 #define INTERP_BARRIER __asm__ volatile("" ::: "memory")
 #define INTERP_INLINE  static inline __attribute__((always_inline))
 
@@ -38,22 +37,27 @@ INTERP_INLINE u64 interp_extend(u64 value, u32 size)
 
 /* ---- registers ---- */
 
-/* Whether a byte register without REX is ah, ch, dh or bh. */
-INTERP_INLINE u32 interp_is_high(u32 reg, u32 size, u32 prefix)
+/*
+ * 8 for a byte register without REX that is ah, ch, dh or bh: bits 8 to 15 of one of the first
+ * four; else 0. Computed, as BPF would branch.
+ */
+INTERP_INLINE u32 interp_high(u32 reg, u32 size, u32 prefix)
 {
-	return size == 1 && !(prefix & INTERP_P_REX) && (reg & 12) == 4;
+	u64 other = ((reg ^ 4) & 12) | size >> 1 | (prefix & INTERP_P_REX);
+
+	return (u32)((other - 1) >> 63) * 8;
 }
 
 INTERP_INLINE u64 interp_get(const struct interp *m, u32 reg, u32 size, u32 prefix)
 {
-	if (interp_is_high(reg, size, prefix))
-		return m->r[reg & 3] >> 8 & 0xff;
-	return m->r[reg & 15] & interp_mask(size);
+	u32 high = interp_high(reg, size, prefix);
+
+	return m->r[(reg - high / 2) & 15] >> high & interp_mask(size);
 }
 
 INTERP_INLINE u32 interp_get_unknown(const struct interp *m, u32 reg, u32 size, u32 prefix)
 {
-	if (interp_is_high(reg, size, prefix))
+	if (interp_high(reg, size, prefix))
 		return m->unknown >> (reg & 3) & 1;
 	if (size == 1)
 		return m->unknown_low >> (reg & 15) & 1;
@@ -61,24 +65,27 @@ INTERP_INLINE u32 interp_get_unknown(const struct interp *m, u32 reg, u32 size, 
 }
 
 /* As the processor does: four bytes clear the upper half, one or two leave the rest alone. */
+INTERP_INLINE void interp_write(struct interp *m, u32 reg, u32 size, u32 prefix, u64 value)
+{
+	u32 high = interp_high(reg, size, prefix), n = (reg - high / 2) & 15;
+	u64 mask = interp_mask(size) << high, whole = 0 - (u64)(size >> 2 | size >> 3);
+
+	m->r[n] = (m->r[n] & ~(mask | whole)) | (value << high & mask);
+}
+
 INTERP_INLINE void interp_set(
 	struct interp *m, u32 reg, u32 size, u32 prefix, u64 value, u32 unknown)
 {
 	u32 bit = 1u << (reg & 15);
 
-	if (interp_is_high(reg, size, prefix)) {
-		reg &= 3;
-		m->r[reg] = (m->r[reg] & ~0xff00ull) | (value & 0xff) << 8;
-		if (unknown)
-			m->unknown |= 1u << reg;
-		return;
-	}
-	value &= interp_mask(size);
-	if (size < 4)
-		value |= m->r[reg & 15] & ~interp_mask(size);
-	m->r[reg & 15] = value;
+	interp_write(m, reg, size, prefix, value);
 	if (!(unknown | m->unknown | m->unknown_low))
 		return;
+	if (interp_high(reg, size, prefix)) {
+		if (unknown)
+			m->unknown |= 1u << (reg & 3);
+		return;
+	}
 	m->unknown_low = unknown ? m->unknown_low | bit : m->unknown_low & ~bit;
 	if (unknown && size > 1)
 		m->unknown |= bit;
@@ -196,11 +203,12 @@ static __attribute__((always_inline)) int interp_memory_code(
 	struct interp *m, u64 address, u64 *code);
 #endif
 
-#define INTERP_PROBES 8
+#define INTERP_PROBES 12
 
+/* Words of one line of memory are neighbours: what a burst stores is in few lines then. */
 INTERP_INLINE u32 interp_hash(u64 address)
 {
-	return (u32)((address >> 3) * 0x9e3779b97f4a7c15ull >> 40);
+	return (u32)((address >> 6) * 0x9e3779b97f4a7c15ull >> 40 << 3 | (address >> 3 & 7));
 }
 
 /* The overlay's entry for a word: where it is, or could be put; negative: no room. */
@@ -210,7 +218,7 @@ INTERP_INLINE int interp_find_word(const struct interp *m, u64 address)
 
 	INTERP_ROLLED
 	for (u32 i = 0; i < INTERP_PROBES; i++) {
-		u32 n = (hash + i) % INTERP_WORDS;
+		u32 n = (hash + i * 9) % INTERP_WORDS;
 
 		if (m->word[n].epoch != m->epoch || m->word[n].address == address)
 			return (int)n;
@@ -271,22 +279,17 @@ INTERP_FN int interp_second_word(struct interp *m, u64 address)
 }
 
 /* Up to eight bytes anywhere, into m->loaded. */
-INTERP_FN int interp_load(struct interp *m, u64 address, u32 size)
+INTERP_INLINE void interp_load(struct interp *m, u64 address, u32 size)
 {
-	u32 offset = address & 7, unknown;
-	u64 first;
+	u32 offset = address & 7, unknown = interp_word_at(m, address - offset) >> offset;
+	u64 first = m->loaded >> offset * 8;
 
-	if (!m)
-		return -1;
-	unknown = interp_word_at(m, address - offset) >> offset;
-	first = m->loaded >> offset * 8;
 	if (offset + size > 8) {
 		unknown |= (u32)interp_second_word(m, address - offset + 8) << (8 - offset);
 		first |= m->loaded << ((64 - offset * 8) & 63);
 	}
 	m->loaded = first & interp_mask(size);
 	m->loaded_unknown = (unknown & ((1u << (size & 15)) - 1)) != 0;
-	return 0;
 }
 
 INTERP_INLINE int interp_store_word(struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
