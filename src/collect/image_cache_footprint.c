@@ -7,6 +7,15 @@
 
 enum { TAIL_MOST = 32 }; /* new ranges are searched one by one up to here, then sorted in */
 
+/* They are kept for good: room for an eighth more is enough, where arrays usually double. */
+#define make_room(v)                                                            \
+	do {                                                                    \
+		if ((v)->n == (v)->space) {                                     \
+			(v)->space += (v)->space / 8 + 4;                       \
+			(v)->p = xrealloc((v)->p, (v)->space * sizeof *(v)->p); \
+		}                                                               \
+	} while (0)
+
 static void drop_detail(struct seen_procedure *p)
 {
 	if (!p->detailed)
@@ -80,6 +89,7 @@ static void add_range(struct footprint *f, const struct range *r, size_t procedu
 {
 	if (f->ranges.n - f->sorted == TAIL_MOST)
 		settle(f);
+	make_room(&f->ranges);
 	*vec_add(&f->ranges) = (struct seen_range){.start = r->start,
 		.size = r->size < UINT32_MAX ? (uint32_t)r->size : UINT32_MAX,
 		.procedure = (uint32_t)procedure};
@@ -92,6 +102,7 @@ size_t footprint_add(struct footprint *f, const struct procedure *p)
 
 	d->name = p->name ? xstrdup(p->name) : NULL;
 	memcpy(d->ranges, p->ranges, bytes);
+	make_room(&f->procedures);
 	*vec_add(&f->procedures) = (struct seen_procedure){.start = p->start,
 		.detail = d,
 		.detailed = true,
