@@ -31,7 +31,7 @@
 #include "isa/trial.h"
 #include "isa/unicorn_flaws.h"
 
-enum { CASES = 30000, BATCH = 512 };
+enum { CASES = 30000, BATCH = 512, BATCHES = 100 };
 
 /* The pages as they are, and all of them there, those that were missing with other contents. */
 enum { AS_IS, MENDED, WORLDS };
@@ -79,6 +79,8 @@ static void roll_worlds(struct dice *d)
 }
 
 /* ---- judging ---- */
+
+#define NO_INSTRUCTION "is no instruction"
 
 /* With the page brought in: what the interpreter knows is so, and it did not see another fault. */
 static void judge_mended(struct trial *t)
@@ -142,7 +144,7 @@ static void ask_world(struct trial *t, struct native_case *c, int which)
 	else
 		judge_mended(t);
 	if (c->signal == SIGILL && t->stop == INTERP_GOES_ON)
-		trial_complain(t, "is no instruction");
+		trial_complain(t, NO_INSTRUCTION);
 	compare_writes(t, &w->emulated);
 }
 
@@ -201,6 +203,8 @@ static void settle(struct native *n)
 		struct flaw *flaw = flaw_find(t);
 		if (t->complaint[0])
 			continue;
+		if (disputes[i].c.signal == SIGILL && !strcmp(disputes[i].said, NO_INSTRUCTION))
+			continue; /* the processor says so too: one of another maker's */
 		if (flaw) {
 			flaw->times++;
 			continue;
@@ -248,6 +252,16 @@ static void print_statistics(u64 total)
 		printf("%8u %s\n", w->times, w->why);
 }
 
+/* Unicorn never gives back what a mapping took: more than a gigabyte in two million cases. */
+static void renew(bool again)
+{
+	for (int i = 0; i < WORLDS; i++) {
+		if (again)
+			emulated_close(&worlds[i].emulated);
+		emulated_open(&worlds[i].emulated);
+	}
+}
+
 static void test_unicorn(void **state)
 {
 	(void)state;
@@ -257,9 +271,9 @@ static void test_unicorn(void **state)
 
 	if (!native_open(&n, BATCH))
 		fail_msg("the addresses of the test are taken");
-	for (int i = 0; i < WORLDS; i++)
-		emulated_open(&worlds[i].emulated);
 	for (u64 done = 0; done < total; done += BATCH) {
+		if (done / BATCH % BATCHES == 0)
+			renew(done > 0);
 		roll_worlds(&d);
 		for (int i = 0; i < BATCH; i++)
 			judge(&d);

@@ -219,7 +219,7 @@ static inline bool flaw_is_integer(const struct trial *t)
 
 static struct flaw {
 	bool (*is)(const struct trial *t);
-	bool unasked; /* Unicorn dies of some of them */
+	bool unasked; /* Unicorn dies of some of them, at once or later */
 	const char *why;
 	unsigned times;
 } flaws[] = {
@@ -232,7 +232,7 @@ static struct flaw {
 	{flaw_is_vex, false, "VEX and EVEX: knows none; takes some for those without", 0},
 	{flaw_is_extension, false,
 		"clwb, gfni, movbe, mpx, popcnt, rdrand, sha, sse4a and others: are not there", 0},
-	{flaw_is_mmx_rex, false, "ssse3 on mm with REX.R: writes beyond the mm registers", 0},
+	{flaw_is_mmx_rex, true, "ssse3 on mm with REX.R: writes beyond the mm registers", 0},
 	{flaw_is_relative, false, "shld, shrd, rorx [rip]: forgets the immediate", 0},
 	{flaw_is_wide_load, false, "cvtps2pd and others: load more than they use", 0},
 	{flaw_is_comparison, false, "cmpps and others: refuse what is above 7, not ignore it", 0},
