@@ -55,6 +55,13 @@ static bool is_rip_relative(const ZydisDecodedInstruction *in)
 	       in->raw.modrm.rm == 5;
 }
 
+static bool is_filler(const ZydisDecodedInstruction *in)
+{
+	return in->mnemonic == ZYDIS_MNEMONIC_NOP || in->mnemonic == ZYDIS_MNEMONIC_INT3 ||
+	       (in->mnemonic == ZYDIS_MNEMONIC_XCHG && in->opcode == 0x90 &&
+		       !(in->attributes & ZYDIS_ATTRIB_HAS_REX));
+}
+
 /* Sweeps over whole images come through here, so operands are left undecoded. */
 int isa_decode(const void *code, size_t n, uint64_t address, struct insn *out)
 {
@@ -68,6 +75,9 @@ int isa_decode(const void *code, size_t n, uint64_t address, struct insn *out)
 	uint64_t next = address + in.length;
 	if (in.raw.imm[0].is_relative)
 		insn.target = next + in.raw.imm[0].value.u;
+	else if (in.raw.imm[0].size >= 32)
+		insn.value = in.raw.imm[0].value.u;
+	insn.filler = is_filler(&in);
 	if (is_rip_relative(&in))
 		insn.memory = next + (uint64_t)in.raw.disp.value;
 	if (in.address_width == 32 && insn.memory)
