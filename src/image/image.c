@@ -270,7 +270,7 @@ bool label_address(const char *text, uint64_t *out)
 
 /* ---- code ---- */
 
-static int reopen(const struct image *im)
+int image_reopen(const struct image *im)
 {
 	struct image_id id;
 	int fd = open(im->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -290,7 +290,7 @@ static int read_file_code(const struct image *im, uint64_t offset, uint64_t size
 		buf_put(out, im->bytes.p + offset, size);
 		return 0;
 	}
-	_cleanup_close_ int again = im->fd < 0 ? reopen(im) : -1;
+	_cleanup_close_ int again = im->fd < 0 ? image_reopen(im) : -1;
 	int fd = im->fd < 0 ? again : im->fd;
 	if (fd < 0)
 		return fd;

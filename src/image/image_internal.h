@@ -25,6 +25,9 @@ struct image {
 /* An image without segments and functions, which the caller adds. */
 struct image *image_create(enum image_kind kind, const char *path);
 
+/* The file again, if it is still the same image; -ENOENT when it is not. The caller closes it. */
+int image_reopen(const struct image *im);
+
 /* /proc/kcore: the bytes at a run-time address; -ENOENT when it may not be read or has none there.
  */
 int kcore_read(const char *root, uint64_t address, uint64_t size, struct buf *out);

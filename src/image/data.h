@@ -1,0 +1,32 @@
+/*
+ * The constant data of an ELF image: what the program can read and never writes once it runs. That
+ * is its segments without write permission, and what the loader makes read-only after relocation
+ * (RELRO), here with its relative relocations done. Words that depend on other images are absent.
+ *
+ * Everything is read at the start, so the file may go away; memory is about the size of the file.
+ */
+#ifndef CULPRIT_IMAGE_DATA_H
+#define CULPRIT_IMAGE_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct image;
+struct image_data;
+
+/* -ENOENT when the file is gone or is no ELF file; -EBADMSG when it is damaged. */
+int image_data_open(struct image *im, struct image_data **out);
+void image_data_destroy(struct image_data *d);
+
+/* 0, or -ENOENT where some of the bytes are not constant. */
+int image_data_read(const struct image_data *d, uint64_t vaddr, void *out, size_t n);
+
+/* Addresses in executable segments that relative relocations put into data; ascending, each once.
+ */
+size_t image_data_code_pointers(const struct image_data *d, const uint64_t **out);
+
+/* Linked to a fixed address: addresses may stand in the code as they are. */
+bool image_data_is_fixed(const struct image_data *d);
+
+#endif
