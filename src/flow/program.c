@@ -1,0 +1,145 @@
+#include "flow/program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "flow/noreturn.h"
+#include "image/data.h"
+
+/* What is known of a called address. */
+struct callee {
+	uint64_t address;
+	bool noreturn;
+	int8_t thunk; /* register, -1: it is no retpoline */
+};
+
+struct program {
+	struct image *image;
+	struct image_data *data; /* NULL: there is none */
+	struct hmap callees;
+	struct buf code;
+};
+
+void program_create(struct image *im, struct program **out)
+{
+	struct program *p = xcalloc(1, sizeof *p);
+
+	p->image = im;
+	if (image_data_open(im, &p->data))
+		p->data = NULL;
+	hmap_init(&p->callees, sizeof(struct callee), offsetof(struct callee, noreturn));
+	*out = p;
+}
+
+void program_destroy(struct program *p)
+{
+	if (!p)
+		return;
+	image_data_destroy(p->data);
+	hmap_deinit(&p->callees);
+	buf_deinit(&p->code);
+	free(p);
+}
+
+struct image *program_image(const struct program *p)
+{
+	return p->image;
+}
+
+/* ---- callees ---- */
+
+/* __x86_indirect_thunk_rax (gcc, the kernel), __llvm_retpoline_r11 (clang). */
+static int thunk_register(const char *name)
+{
+	static const char *const starts[] = {"__x86_indirect_thunk_", "__llvm_retpoline_"};
+	static const char *const registers[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi",
+		"rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"};
+
+	for (size_t i = 0; name && i < sizeof starts / sizeof *starts; i++) {
+		size_t n = strlen(starts[i]);
+		if (strncmp(name, starts[i], n))
+			continue;
+		for (int r = 0; r < 16; r++)
+			if (!strcmp(name + n, registers[r]))
+				return r;
+	}
+	return -1;
+}
+
+static struct callee *callee_at(struct program *p, uint64_t address)
+{
+	bool fresh;
+	struct callee *c = hmap_put(&p->callees, &address, &fresh);
+
+	if (!fresh)
+		return c;
+	const struct procedure *called = image_procedure_at(p->image, address);
+	const char *name = called && called->start == address ? called->name : NULL;
+	c->noreturn = noreturn_name(name);
+	c->thunk = (int8_t)thunk_register(name);
+	return c;
+}
+
+bool program_returns(struct program *p, uint64_t address)
+{
+	return !callee_at(p, address)->noreturn;
+}
+
+void program_note_noreturn(struct program *p, uint64_t entry)
+{
+	callee_at(p, entry)->noreturn = true;
+}
+
+/* ---- flows ---- */
+
+static int read_data(void *arg, uint64_t address, void *out, size_t size)
+{
+	const struct program *p = arg;
+
+	return image_data_read(p->data, address, out, size);
+}
+
+static bool returns(void *arg, uint64_t target)
+{
+	return program_returns(arg, target);
+}
+
+static int thunk(void *arg, uint64_t target)
+{
+	return callee_at(arg, target)->thunk;
+}
+
+int program_flow(
+	struct program *p, const struct procedure *procedure, struct flow **out, struct err *e)
+{
+	enum image_kind kind = image_kind(p->image);
+	struct flow_source source = {.ranges = procedure->ranges,
+		.nranges = procedure->nranges,
+		.entry = procedure->start,
+		.kernel = kind == IMAGE_KERNEL || kind == IMAGE_MODULE,
+		.returns = returns,
+		.thunk = thunk,
+		.arg = p};
+
+	p->code.n = 0;
+	for (uint32_t i = 0; i < procedure->nranges; i++) {
+		int r = image_code(p->image, &procedure->ranges[i], &p->code);
+		if (r < 0)
+			return err_errno(e, r, "%s: no code at 0x%llx", image_path(p->image),
+				(unsigned long long)procedure->ranges[i].start);
+	}
+	source.code = p->code.p;
+	if (p->data) {
+		source.nentered = image_data_code_pointers(p->data, &source.entered);
+		source.absolute = image_data_is_fixed(p->data);
+		source.read = read_data;
+	}
+	return flow_create(&source, out, e);
+}

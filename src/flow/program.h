@@ -1,0 +1,32 @@
+/*
+ * The procedures of an image as flows: brings together what flow_create needs from an image (code,
+ * constant data, addresses that data holds, landing pads, what does not return).
+ *
+ * Not for several threads at once.
+ */
+#ifndef CULPRIT_FLOW_PROGRAM_H
+#define CULPRIT_FLOW_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flow/cfg.h"
+#include "image/image.h"
+
+struct program;
+
+/* The image must outlive it. Without its file, tables stay unresolved; that is no error. */
+void program_create(struct image *im, struct program **out);
+void program_destroy(struct program *p);
+
+struct image *program_image(const struct program *p);
+
+/* -ENOENT when the code cannot be read. */
+int program_flow(
+	struct program *p, const struct procedure *procedure, struct flow **out, struct err *e);
+
+/* Whether a call to an address may come back: by name, and by what was noted. */
+bool program_returns(struct program *p, uint64_t address);
+void program_note_noreturn(struct program *p, uint64_t entry);
+
+#endif
