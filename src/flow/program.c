@@ -23,9 +23,30 @@ struct callee {
 struct program {
 	struct image *image;
 	struct image_data *data; /* NULL: there is none */
+	VEC(uint64_t) entered;   /* by address: what data points to, and landing pads */
 	struct hmap callees;
 	struct buf code;
 };
+
+static int by_address(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void find_entered(struct program *p)
+{
+	const uint64_t *pointers, *pads;
+	size_t npointers = image_data_code_pointers(p->data, &pointers);
+	size_t npads = image_data_landing_pads(p->data, &pads);
+
+	for (size_t i = 0; i < npointers; i++)
+		*vec_add(&p->entered) = pointers[i];
+	for (size_t i = 0; i < npads; i++)
+		*vec_add(&p->entered) = pads[i];
+	vec_sort(&p->entered, by_address);
+}
 
 void program_create(struct image *im, struct program **out)
 {
@@ -34,6 +55,8 @@ void program_create(struct image *im, struct program **out)
 	p->image = im;
 	if (image_data_open(im, &p->data))
 		p->data = NULL;
+	if (p->data)
+		find_entered(p);
 	hmap_init(&p->callees, sizeof(struct callee), offsetof(struct callee, noreturn));
 	*out = p;
 }
@@ -43,6 +66,7 @@ void program_destroy(struct program *p)
 	if (!p)
 		return;
 	image_data_destroy(p->data);
+	vec_deinit(&p->entered);
 	hmap_deinit(&p->callees);
 	buf_deinit(&p->code);
 	free(p);
@@ -137,7 +161,8 @@ int program_flow(
 	}
 	source.code = p->code.p;
 	if (p->data) {
-		source.nentered = image_data_code_pointers(p->data, &source.entered);
+		source.entered = p->entered.p;
+		source.nentered = p->entered.n;
 		source.absolute = image_data_is_fixed(p->data);
 		source.read = read_data;
 	}

@@ -7,6 +7,7 @@
 #include "base/cursor.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "image/eh_frame.h"
 #include "image/elf_file.h"
 #include "image/image_internal.h"
 
@@ -22,6 +23,7 @@ struct image_data {
 	VEC(struct area) areas;      /* by vaddr */
 	VEC(uint64_t) unknown;       /* words that other images fill in, by vaddr */
 	VEC(uint64_t) code_pointers; /* by value */
+	struct pads pads;            /* by address */
 };
 
 /* What PT_DYNAMIC says about relocations. */
@@ -211,22 +213,49 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+static size_t sort_unique(uint64_t *list, size_t n)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(list, n, sizeof *list, by_value);
+	for (size_t i = 0; i < n; i++)
+		if (!kept || list[i] != list[kept - 1])
+			list[kept++] = list[i];
+	return kept;
+}
+
 static void apply_relocations(struct image_data *d, const struct elf_file *f)
 {
 	struct dynamic dyn = {0};
-	size_t n = 0;
 
 	read_dynamic(f, &dyn);
 	apply_rela(d, f, dyn.rela, dyn.rela_size);
 	apply_relr(d, f, dyn.relr, dyn.relr_size);
 	apply_rela(d, f, dyn.plt, dyn.plt_size);
 	vec_sort(&d->unknown, by_value);
-	vec_sort(&d->code_pointers, by_value);
-	vec_each (p, &d->code_pointers) {
-		if (!n || *p != d->code_pointers.p[n - 1])
-			d->code_pointers.p[n++] = *p;
+	d->code_pointers.n = sort_unique(d->code_pointers.p, d->code_pointers.n);
+}
+
+/* ---- exceptions ---- */
+
+/* Damaged entries add the pads before the damage. */
+static void read_pads(struct image_data *d, struct elf_file *f)
+{
+	struct fdes fdes = {0};
+
+	elf_file_read_sections(f);
+	eh_frame_read(f, &fdes);
+	vec_each (fde, &fdes.list) {
+		const struct area *a = fde->lsda ? area_at(d, fde->lsda, 1) : NULL;
+		if (!a)
+			continue;
+		uint64_t into = fde->lsda - a->vaddr;
+		eh_frame_pads(
+			a->bytes.p + into, a->bytes.n - into, fde->lsda, fde->start, &d->pads);
 	}
-	d->code_pointers.n = n;
+	vec_deinit(&fdes.list);
+	d->pads.list.n = sort_unique(d->pads.list.p, d->pads.list.n);
 }
 
 /* ---- life ---- */
@@ -240,6 +269,7 @@ void image_data_destroy(struct image_data *d)
 	vec_deinit(&d->areas);
 	vec_deinit(&d->unknown);
 	vec_deinit(&d->code_pointers);
+	vec_deinit(&d->pads.list);
 	free(d);
 }
 DEFINE_CLEANUP(struct image_data, image_data_destroy)
@@ -258,8 +288,10 @@ int image_data_open(struct image *im, struct image_data **out)
 		return r;
 	d->fixed = f.header.e_type == ET_EXEC;
 	r = read_areas(d, &f);
-	if (!r)
+	if (!r) {
 		apply_relocations(d, &f);
+		read_pads(d, &f);
+	}
 	elf_file_close(&f);
 	if (r < 0)
 		return r;
@@ -299,6 +331,12 @@ size_t image_data_code_pointers(const struct image_data *d, const uint64_t **out
 {
 	*out = d->code_pointers.p;
 	return d->code_pointers.n;
+}
+
+size_t image_data_landing_pads(const struct image_data *d, const uint64_t **out)
+{
+	*out = d->pads.list.p;
+	return d->pads.list.n;
 }
 
 bool image_data_is_fixed(const struct image_data *d)

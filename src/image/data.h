@@ -26,6 +26,9 @@ int image_data_read(const struct image_data *d, uint64_t vaddr, void *out, size_
  */
 size_t image_data_code_pointers(const struct image_data *d, const uint64_t **out);
 
+/* Landing pads of exceptions: where unwinding enters functions; ascending, each once. */
+size_t image_data_landing_pads(const struct image_data *d, const uint64_t **out);
+
 /* Linked to a fixed address: addresses may stand in the code as they are. */
 bool image_data_is_fixed(const struct image_data *d);
 

@@ -41,6 +41,7 @@ struct entry_state {
 struct cie {
 	uint64_t offset; /* of its length field */
 	uint8_t pointers;
+	uint8_t lsda;   /* encoding, PE_OMIT: FDEs have none */
 	bool augmented; /* FDEs have augmentation data, too */
 	bool signal;
 	struct entry_state state; /* what its instructions set up */
@@ -215,7 +216,7 @@ static void read_augmentation(const char *letters, struct cursor *data, struct c
 		if (*l == 'R') {
 			cie->pointers = cursor_u8(data);
 		} else if (*l == 'L') {
-			cursor_u8(data);
+			cie->lsda = cursor_u8(data);
 		} else if (*l == 'P') {
 			uint8_t encoding = cursor_u8(data);
 			if (encoding != PE_OMIT)
@@ -230,7 +231,7 @@ static void read_augmentation(const char *letters, struct cursor *data, struct c
 
 static bool read_cie(struct cursor entry, uint64_t offset, struct cie *cie)
 {
-	struct cie fresh = {.offset = offset, .pointers = PE_ABSPTR};
+	struct cie fresh = {.offset = offset, .pointers = PE_ABSPTR, .lsda = PE_OMIT};
 	if (cursor_left(&entry) > CIE_MAX)
 		return false;
 	uint8_t version = cursor_u8(&entry);
@@ -280,6 +281,18 @@ static bool find_cie(struct parser *p, uint64_t offset)
 	return next_entry(&at, &body) && cursor_u32(&body) == 0 && read_cie(body, offset, &p->cie);
 }
 
+/* The pointer in an FDE's augmentation; one that is 0 before its base is added is none. */
+static uint64_t read_lsda(const struct parser *p, const struct cie *cie, struct cursor data)
+{
+	struct cursor again = data;
+	uint64_t vaddr = p->vaddr + (uint64_t)(data.at - p->section.start);
+
+	if (cie->lsda == PE_OMIT || !read_format(&again, cie->lsda))
+		return 0;
+	uint64_t lsda = read_pointer(&data, cie->lsda, vaddr, 0);
+	return data.failed ? 0 : lsda;
+}
+
 /* back is the distance from the field that holds it to the CIE. */
 static bool read_fde(
 	struct parser *p, struct cursor body, uint64_t field, uint32_t back, struct fdes *out)
@@ -290,8 +303,10 @@ static bool read_fde(
 	uint64_t vaddr = p->vaddr + (uint64_t)(body.at - p->section.start);
 	struct fde fde = {.start = read_pointer(&body, cie->pointers, vaddr, 0)};
 	fde.size = read_format(&body, cie->pointers);
-	if (cie->augmented)
-		skip_block(&body);
+	if (cie->augmented) {
+		struct cursor data = cursor_slice(&body, cursor_uleb(&body));
+		fde.lsda = read_lsda(p, cie, data);
+	}
 	if (body.failed)
 		return false;
 	fde.midframe = is_midframe(cie, body);
@@ -324,6 +339,41 @@ static int parse(const void *bytes, size_t n, uint64_t vaddr, bool terminated, s
 int eh_frame_parse(const void *bytes, size_t n, uint64_t vaddr, struct fdes *out)
 {
 	return parse(bytes, n, vaddr, false, out);
+}
+
+/* ---- landing pads ---- */
+
+/*
+ *   u8        encoding of LPStart, which follows unless omitted (then it is the function's start)
+ *   u8        encoding of types; unless omitted the offset of their table follows (uleb)
+ *   u8        encoding of call sites
+ *   uleb      bytes of call sites: start, length, landing pad (0: none), action (uleb) each
+ */
+int eh_frame_pads(const void *lsda, size_t n, uint64_t vaddr, uint64_t function, struct pads *out)
+{
+	struct cursor c = cursor_over(lsda, n);
+	uint64_t base = function;
+	uint8_t encoding = cursor_u8(&c);
+
+	if (encoding != PE_OMIT)
+		base = read_pointer(&c, encoding, vaddr + cursor_offset(&c), 0);
+	if (cursor_u8(&c) != PE_OMIT)
+		cursor_uleb(&c);
+	encoding = cursor_u8(&c);
+	struct cursor sites = cursor_slice(&c, cursor_uleb(&c));
+	if (c.failed)
+		return -EBADMSG;
+	while (cursor_left(&sites)) {
+		read_format(&sites, encoding);
+		read_format(&sites, encoding);
+		uint64_t pad = read_format(&sites, encoding);
+		cursor_uleb(&sites);
+		if (sites.failed)
+			return -EBADMSG;
+		if (pad)
+			*vec_add(&out->list) = base + pad;
+	}
+	return 0;
 }
 
 /* ---- in a file ---- */

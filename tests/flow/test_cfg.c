@@ -156,6 +156,30 @@ static void test_ends(void **state)
 	flow_destroy(f);
 }
 
+/* Landing pads are entered by unwinding, also where code before them seems to fall into them. */
+static void test_landing_pads(void **state)
+{
+	(void)state;
+	static const char text[] = "extern void may_throw(int); extern void note(int);\n"
+				   "struct guard { int n; ~guard() { note(n); } };\n"
+				   "extern \"C\" int caught(int x) { guard g{x}; try { "
+				   "may_throw(x); } catch (int e) {\n"
+				   " note(e); return 5; } return 1; }\n";
+	struct flow *f;
+	uint32_t pads = 0, unreached = 0;
+	write_text("code.cc", text);
+	shell("g++ -O2 -shared -fPIC -o code.so code.cc");
+	open_built("code.so");
+	f = flow_of("caught");
+	for (uint32_t k = 0; k < f->nblocks; k++) {
+		pads += !!(f->blocks[k].marks & FLOW_ENTERED_POINTER);
+		unreached += !!(f->blocks[k].marks & FLOW_ENTERED_UNREACHED);
+	}
+	assert_true(pads >= 2);
+	assert_int_equal(unreached, 0);
+	flow_destroy(f);
+}
+
 /* In the kernel a ud2 may be a warning. */
 static void test_kernel_trap(void **state)
 {
@@ -218,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_bad_bytes),
 		cmocka_unit_test(test_address_taken),
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_landing_pads),
 		cmocka_unit_test(test_kernel_trap),
 		cmocka_unit_test(test_fragments),
 		cmocka_unit_test(test_refused),

@@ -1,4 +1,4 @@
-/* Parses the input as an .eh_frame section: extents must not wrap. */
+/* Parses the input as an .eh_frame section: extents must not wrap. And as data of exceptions. */
 #include <stdlib.h>
 
 #include "image/eh_frame.h"
@@ -14,5 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			abort();
 	}
 	vec_deinit(&fdes.list);
+	struct pads pads = {0};
+	eh_frame_pads(data, n, 0x20000, 0x30000, &pads);
+	vec_deinit(&pads.list);
 	return 0;
 }
