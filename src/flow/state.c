@@ -80,18 +80,18 @@ static void note_escape(struct machine *m, uint32_t e)
 
 /* ---- memory ---- */
 
-static void drop_slot(struct state *s, uint32_t i)
-{
-	memmove(&s->slots[i], &s->slots[i + 1], (s->nslots - i - 1) * sizeof *s->slots);
-	s->nslots--;
-}
-
 /* Addresses of tables, and registers that will be restored. */
 static bool is_worth_keeping(const struct exprs *x, uint32_t value)
 {
 	const struct expr *e = expr_get(x, value);
 
 	return e->op == EXPR_CONST || (e->op == EXPR_VARIABLE && e->a == PLACE_ENTRY);
+}
+
+static void drop_slot(struct state *s, uint32_t i)
+{
+	memmove(&s->slots[i], &s->slots[i + 1], (s->nslots - i - 1) * sizeof *s->slots);
+	s->nslots--;
 }
 
 /* Something wrote where we do not know. */
@@ -123,6 +123,15 @@ static bool overlap(const struct machine *m, const struct slot *slot, uint32_t a
 	return at_a - at_b < width || at_b - at_a < slot->width;
 }
 
+/* The oldest of those that matter least. */
+static uint32_t least_worth(const struct machine *m, const struct state *s)
+{
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (!is_worth_keeping(&m->exprs, s->slots[i].value))
+			return i;
+	return 0;
+}
+
 /* What is indexed is not kept: it may be any of several places. */
 static void put_slot(struct machine *m, struct state *s, uint32_t address, unsigned width,
 	uint32_t value, bool weak)
@@ -134,7 +143,7 @@ static void put_slot(struct machine *m, struct state *s, uint32_t address, unsig
 	if (width > 8 || e->op == EXPR_SUM)
 		return;
 	if (s->nslots == STATE_SLOTS)
-		drop_slot(s, 0);
+		drop_slot(s, least_worth(m, s));
 	s->slots[s->nslots++] = (struct slot){address, value, (uint8_t)width, weak};
 }
 

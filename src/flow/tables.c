@@ -10,6 +10,8 @@ enum {
 	UNPROVED_MIN = 2,       /* fewer are chance */
 	PARTS_MAX = 64,         /* of the expression of a target */
 	ROUNDS_MAX = 32,
+	BUDGET = 1 << 22, /* entries read for one procedure: what is made to have more gets no
+			     tables */
 };
 
 struct resolver {
@@ -17,6 +19,7 @@ struct resolver {
 	struct trace trace;
 	bool everything; /* in the round that only confirms */
 	bool changed;
+	uint32_t budget;
 	VEC(uint32_t) found; /* instructions that a jump goes to */
 };
 
@@ -112,6 +115,9 @@ static uint32_t take_entries(
 	r->found.n = 0;
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t target;
+		if (!r->budget)
+			return (uint32_t)i;
+		r->budget--;
 		if (!entry_of(r, f, first + i, &target))
 			return (uint32_t)i;
 		uint32_t insn = builder_insn_at(r->b, target);
@@ -342,7 +348,7 @@ static void visit(void *arg, struct state *s, uint32_t insn)
 
 void tables_resolve(struct builder *b)
 {
-	struct resolver r = {.b = b};
+	struct resolver r = {.b = b, .budget = BUDGET};
 	int round = 0;
 
 	trace_init(&r.trace, b);
