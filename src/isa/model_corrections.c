@@ -192,6 +192,46 @@ static void find_moves(const struct model_decoded *d, struct model_insn *out)
 	}
 }
 
+static bool is_zero_idiom(const struct model_decoded *d)
+{
+	if (!(d->form & MODEL_SAME))
+		return false;
+	switch (d->in.mnemonic) {
+	case ZYDIS_MNEMONIC_XOR:
+	case ZYDIS_MNEMONIC_SUB:
+		return d->in.operand_width >= 32;
+	case ZYDIS_MNEMONIC_PXOR:
+	case ZYDIS_MNEMONIC_XORPS:
+	case ZYDIS_MNEMONIC_XORPD:
+	case ZYDIS_MNEMONIC_VPXOR:
+	case ZYDIS_MNEMONIC_VXORPS:
+	case ZYDIS_MNEMONIC_VXORPD:
+		return d->in.operand_count_visible >= 2 &&
+		       d->ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		       ZydisRegisterGetClass(d->ops[0].reg.value) != ZYDIS_REGCLASS_MMX;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Renaming makes zeros (248966, "Zero-Latency"; AMD 56305, "Zero idioms"), which LLVM has for some
+ * of the chips only; and it takes a slot for whatever it does away with.
+ */
+static void correct_renaming(const struct model_decoded *d, struct model_insn *out)
+{
+	if (is_zero_idiom(d)) {
+		out->flags |= MODEL_ELIMINATED;
+		out->nreads = out->nuses = out->queues = 0;
+		for (unsigned i = 0; i < out->nwrites; i++)
+			out->write[i].latency = 0;
+		out->latency = 0;
+		out->uops = 1;
+	}
+	if (!out->uops)
+		out->uops = 1;
+}
+
 /* ---- what waits for everything ---- */
 
 /* As Intel 325384 ("Serializing Instructions") and AMD 24593 list them; lfence waits for all that
@@ -229,6 +269,7 @@ void model_correct(const struct model *m, const struct model_decoded *d, struct 
 		out->nreads = out->nplaces = 0;
 	if (m->plain)
 		return;
+	correct_renaming(d, out);
 	free_stack_pointer(d, out);
 	fuse_micro_ops(m, out);
 	find_fusion(m, d, out);

@@ -56,10 +56,18 @@ static void add_write(struct model_insn *out, uint8_t reg, unsigned latency)
 
 /* ---- what Zydis leaves open ---- */
 
+/* Comparisons into a mask register clear what is masked. */
 static bool is_evex_merging(const struct model_decoded *d)
 {
-	return d->in.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX && d->in.raw.evex.aaa &&
+	return ZydisRegisterGetClass(d->ops[0].reg.value) != ZYDIS_REGCLASS_MASK &&
+	       d->in.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX && d->in.raw.evex.aaa &&
 	       !d->in.raw.evex.z;
+}
+
+/* k0 as a mask stands for none. */
+static bool is_no_mask(const ZydisDecodedOperand *op)
+{
+	return op->encoding == ZYDIS_OPERAND_ENCODING_MASK && op->reg.value == ZYDIS_REGISTER_K0;
 }
 
 /* Narrow general registers keep the rest; scalar operations of SSE keep the upper part. */
@@ -131,6 +139,8 @@ static void take_register(const struct model_decoded *d, const ZydisDecodedOpera
 	bool ignored = c->is & MODEL_CLASS_INDEPENDENT && !hidden;
 	uint8_t reg = register_of(op->reg.value);
 
+	if (is_no_mask(op))
+		return;
 	if (reads_at_all(d, op) && !ignored)
 		add_read(out, reg, hidden ? c->late_hidden : c->late);
 	if (!writes_at_all(op))

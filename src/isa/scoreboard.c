@@ -368,12 +368,15 @@ static uint32_t issue(
 
 /* ---- leaving ---- */
 
-static uint32_t retire(struct scoreboard *s, uint32_t complete)
+/* One that was fused with the next leaves with it. */
+static uint32_t retire(struct scoreboard *s, uint32_t complete, bool fused)
 {
 	if (complete > s->retired) {
 		s->retired = complete;
 		s->leaving = 0;
 	}
+	if (fused)
+		return s->retired;
 	if (s->limits->retire && s->leaving == s->limits->retire) {
 		s->retired++;
 		s->leaving = 0;
@@ -461,7 +464,7 @@ void scoreboard_step(struct scoreboard *s, size_t i, uint32_t round, struct scor
 	} else {
 		execute(s, in, p, number, out);
 	}
-	out->retire = retire(s, out->complete);
+	out->retire = retire(s, out->complete, p->fused);
 	out->stall = out->retire - before;
 	settle(s, in, p, out);
 }
@@ -473,6 +476,7 @@ static void fuse(struct part *p)
 {
 	unsigned widest = 0;
 
+	p->fused = true;
 	if (p->uops)
 		p->uops--;
 	for (unsigned i = 1; i < p->nuses; i++)
@@ -494,6 +498,7 @@ void scoreboard_begin(struct scoreboard *s, const struct model_insn *insn, size_
 		p->uops = insn[i].uops;
 		p->nuses = insn[i].nuses;
 		p->position = position;
+		p->fused = false;
 		memcpy(p->use, insn[i].use, sizeof p->use);
 		position += insn[i].length;
 		if (insn[i].flags & MODEL_FUSES && i + 1 < n && insn[i + 1].kind == INSN_BRANCH)

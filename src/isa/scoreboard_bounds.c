@@ -132,15 +132,16 @@ static void bound_chain(
 void scoreboard_bounds(
 	struct scoreboard *s, bool loop, struct scoreboard_insn *out, struct scoreboard_sum *sum)
 {
-	uint64_t uops = 0;
+	uint64_t uops = 0, leaving = 0;
 	double most;
 
 	for (size_t i = 0; i < s->n; i++) {
 		uops += s->part[i].uops;
+		leaving += !s->part[i].fused;
 		sum->unknown += (s->insn[i].flags & MODEL_UNKNOWN) != 0;
 	}
 	sum->front = (double)uops / s->limits->width;
-	sum->retire = s->limits->retire ? (double)s->n / s->limits->retire : 0;
+	sum->retire = s->limits->retire ? (double)leaving / s->limits->retire : 0;
 	bound_units(s, sum);
 	bound_chain(s, loop, out, sum);
 	most = fmax(fmax(sum->front, sum->units), fmax(sum->chain, sum->retire));

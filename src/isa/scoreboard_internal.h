@@ -40,6 +40,7 @@ struct stored {
 struct part {
 	uint16_t uops;
 	uint8_t nuses;
+	bool fused;        /* with the branch after it */
 	uint32_t position; /* in the block, in bytes */
 	struct model_use use[MODEL_USES];
 };

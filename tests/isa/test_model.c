@@ -173,6 +173,14 @@ static void test_idioms(void **state)
 	assert_true(vector.flags & MODEL_ELIMINATED && !reads(&vector, MODEL_VECTOR + 1));
 	assert_true(move.flags & MODEL_MOVE);
 	assert_true(!nop.nplaces && !nop.nreads);
+	for (size_t i = 0; i < model_count(); i++) {
+		const char *name = model_name(model_at(i));
+
+		zero = LOOK_UP(name, "\x31\xc0");
+		assert_true(zero.flags & MODEL_ELIMINATED && !zero.nreads && zero.uops == 1);
+		move = LOOK_UP(name, "\x48\x89\xd8");
+		assert_true(move.flags & MODEL_MOVE && move.uops == 1);
+	}
 }
 
 /* Registers that keep a part are read, conditional ones too. */
@@ -182,7 +190,9 @@ static void test_partial_writes(void **state)
 	struct model_insn cmov = LOOK_UP("zen4", "\x48\x0f\x44\xc3");        /* cmove %rbx,%rax */
 	struct model_insn convert = LOOK_UP("zen4", "\xf2\x48\x0f\x2a\xc0"); /* cvtsi2sd */
 	struct model_insn wide = LOOK_UP("zen4", "\xb8\x01\x00\x00\x00");    /* mov $1,%eax */
-	struct model_insn masked = LOOK_UP("zen4", "\x62\xf1\x74\x49\x58\xd8"); /* vaddps {%k1} */
+	struct model_insn masked = LOOK_UP("zen4", "\x62\xf1\x74\x49\x58\xd8");  /* vaddps {%k1} */
+	struct model_insn whole = LOOK_UP("zen4", "\x62\xf1\x74\x48\x58\xd8");   /* no mask */
+	struct model_insn compare = LOOK_UP("zen4", "\x62\xf1\x75\x49\x74\xd0"); /* into %k2 */
 	struct model_insn inc = LOOK_UP("zen4", "\x48\xff\xc0");
 
 	(void)state;
@@ -191,6 +201,9 @@ static void test_partial_writes(void **state)
 	assert_true(reads(&convert, MODEL_VECTOR));
 	assert_false(reads(&wide, 0));
 	assert_true(reads(&masked, MODEL_VECTOR + 3) && reads(&masked, MODEL_MASK + 1));
+	assert_false(reads(&whole, MODEL_VECTOR + 3) || reads(&whole, MODEL_MASK));
+	assert_true(reads(&compare, MODEL_MASK + 1) && !reads(&compare, MODEL_MASK + 2));
+	assert_true(latency_of(&compare, MODEL_MASK + 2) > 0);
 	assert_int_equal(latency_of(&inc, MODEL_FLAGS), 1);
 	for (unsigned i = 0; i < inc.nwrites; i++)
 		assert_int_not_equal(inc.write[i].reg, MODEL_CARRY);

@@ -153,7 +153,7 @@ static void test_fusion(void **state)
 	struct run r = LOOP("skylake", "\x48\x39\xd8\x75\x00");
 
 	(void)state;
-	assert_true(r.sum.front == 0.25);
+	assert_true(r.sum.front == 0.25 && r.sum.retire == 0.25);
 }
 
 /* div %rcx over and over: its own result is its operand. */
@@ -180,17 +180,17 @@ static void test_serialising(void **state)
 	assert_int_equal(r.out[2].wait, SCOREBOARD_ORDER);
 }
 
-/* A move costs a cycle where renaming does not do it: Ice Lake, general registers. */
+/* A move costs a cycle where renaming does not do it. */
 static void test_moves(void **state)
 {
 	/* mov %rax,%rbx; add $1,%rbx; mov %rbx,%rax */
 	static const char code[] = "\x48\x89\xc3\x48\x83\xc3\x01\x48\x89\xd8";
-	struct run icelake = LOOP("icelake", code), zen4 = LOOP("zen4", code);
+	struct run plain = LOOP("icelake:llvm", code), zen4 = LOOP("zen4", code);
 
 	(void)state;
-	assert_cycles(&icelake, 3);
+	assert_cycles(&plain, 3);
 	assert_cycles(&zen4, 1);
-	assert_true(icelake.sum.chain == 3 && zen4.sum.chain == 1);
+	assert_true(plain.sum.chain == 3 && zen4.sum.chain == 1);
 }
 
 /* ---- blocks ---- */

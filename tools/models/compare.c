@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define CHIPS 10
+#define CLOSE 0.05 /* cycles: blocks of moves that all are eliminated take hardly any */
 
 static struct tally {
 	size_t blocks, within5, within10, within25, over, under, unknown;
@@ -53,14 +54,14 @@ static void show(
 
 static void count(struct tally *t, double ours, double theirs, unsigned unknown)
 {
-	double off = fabs(ours - theirs) / theirs;
+	double off = fabs(ours - theirs) <= CLOSE ? 0 : fabs(ours - theirs) / theirs;
 
 	t->blocks++;
 	t->within5 += off <= 0.05;
 	t->within10 += off <= 0.10;
 	t->within25 += off <= 0.25;
-	t->over += ours > 1.1 * theirs;
-	t->under += ours < 0.9 * theirs;
+	t->over += off > 0.1 && ours > theirs;
+	t->under += off > 0.1 && ours < theirs;
 	t->unknown += unknown > 0;
 }
 
@@ -82,7 +83,7 @@ static void run_line(
 			continue;
 		count(&tally[i], sum.cycles, theirs, sum.unknown);
 		if (verbose && !strcmp(verbose, model_name(models[i])) &&
-			fabs(sum.cycles - theirs) > 0.1 * theirs)
+			fabs(sum.cycles - theirs) > fmax(0.1 * theirs, CLOSE))
 			show(code, n, sum.cycles, &sum, theirs);
 	}
 }
