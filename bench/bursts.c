@@ -1,11 +1,12 @@
 /*
  * Interprets the whole machine from the sampling interrupt and says what came of it.
  *
- *   bursts [-F RATE] [-n STEPS] [-x] [-v] [-k] [-s SHARE] [-t SECONDS]
+ *   bursts [-F RATE] [-e EVERY] [-n STEPS] [-x] [-v] [-k] [-s SHARE] [-t SECONDS]
  *
  * Bursts of 16 up to STEPS instructions (-x: of exactly so many) of user programs (-k: of the
- * kernel too), from every sample; -v with inputs, and all of them run again; within SHARE of each
- * CPU (1). Without -t it runs until it is killed. Prints a line of NAME=NUMBER.
+ * kernel too), from every sample (-e: from one in so many); -v with inputs, and all of them run
+ * again; within SHARE of each CPU (1). Without -t it runs until it is killed. Prints a line of
+ * NAME=NUMBER.
  */
 #include "base/err.h"
 #include "collect/burst.h"
@@ -123,7 +124,7 @@ int main(int argc, char **argv)
 		.shadow = {.steps = 16, .share = 1, .user = true}};
 
 	signal(SIGINT, SIG_DFL); /* shells have it ignored in the background */
-	for (int c; (c = getopt(argc, argv, "F:n:xvks:t:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "F:e:n:xvks:t:")) != -1;) {
 		switch (c) {
 		case 'F':
 			o.rate = atof(optarg);
@@ -139,6 +140,9 @@ int main(int argc, char **argv)
 			break;
 		case 'k':
 			o.shadow.kernel = true;
+			break;
+		case 'e':
+			o.shadow_every = (uint32_t)atoi(optarg);
 			break;
 		case 's':
 			o.shadow.share = atof(optarg);

@@ -561,6 +561,8 @@ void image_cache_flushed(struct image_cache *c, const struct process_table *t)
 	close_spare(c);
 	vec_each (img, &c->images) {
 		footprint_flushed(&img->footprint);
+		if (img->im)
+			image_forget(img->im); /* the footprint has copies */
 		if (img->used == c->flush)
 			img->stored_id = img->store_id;
 	}

@@ -238,6 +238,11 @@ void image_search(struct image *im, image_likes_fn *likes, image_found_fn *found
 	procedures_search(&im->procedures, likes, found, arg);
 }
 
+void image_forget(struct image *im)
+{
+	procedures_forget(&im->procedures);
+}
+
 size_t image_memory(const struct image *im)
 {
 	return sizeof *im + strlen(im->path) + 1 + im->segments.space * sizeof *im->segments.p +

@@ -113,6 +113,9 @@ void image_search(struct image *im, image_likes_fn *likes, image_found_fn *found
 /* Appends the code bytes of a range; -ENOENT where the file has none, -EBADMSG when it is short. */
 int image_code(struct image *im, const struct range *r, struct buf *out);
 
+/* Lets go of what was made for those who asked: procedures got before are gone. */
+void image_forget(struct image *im);
+
 /* Bytes of memory that the image holds, for accounting. */
 size_t image_memory(const struct image *im);
 

@@ -56,6 +56,12 @@ void names_finish(struct names *s)
 	vec_shrink(&s->blocks);
 }
 
+void names_rest(struct names *s)
+{
+	buf_deinit(&s->open);
+	s->unpacked = 0;
+}
+
 static void open_block(struct names *s, uint32_t block)
 {
 	size_t at = s->blocks.p[block];

@@ -30,6 +30,9 @@ void names_finish(struct names *s);
 /* After names_finish: the name of a number; good until the next call. */
 const char *names_get(struct names *s, uint32_t number);
 
+/* Lets go of the block unpacked last. */
+void names_rest(struct names *s);
+
 size_t names_memory(const struct names *s);
 
 #endif

@@ -256,6 +256,16 @@ void procedures_search(
 	}
 }
 
+void procedures_forget(struct procedures *ps)
+{
+	free(ps->all);
+	ps->all = NULL;
+	hmap_deinit(&ps->made);
+	hmap_init(&ps->made, sizeof(struct made), offsetof(struct made, p));
+	arena_deinit(&ps->arena);
+	names_rest(&ps->names);
+}
+
 size_t procedures_memory(const struct procedures *ps)
 {
 	return ps->rows.space * sizeof *ps->rows.p + ps->fragments.space * sizeof *ps->fragments.p +

@@ -55,6 +55,9 @@ const struct procedure *procedures_at(struct procedures *ps, uint64_t vaddr);
 size_t procedures_all(struct procedures *ps, const struct procedure **out);
 void procedures_search(
 	struct procedures *ps, image_likes_fn *likes, image_found_fn *found, void *arg);
+
+/* Lets go of the procedures that were made for those who asked: they must be asked for again. */
+void procedures_forget(struct procedures *ps);
 size_t procedures_memory(const struct procedures *ps);
 
 #endif

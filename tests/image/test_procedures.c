@@ -53,6 +53,23 @@ static void test_gaps(void **state)
 	procedures_deinit(&ps);
 }
 
+static void test_forget(void **state)
+{
+	(void)state;
+	struct procedures ps = {0};
+	procedures_forget(&ps); /* before there are any */
+	add(&ps, 0x1100, 0x80, "_Z1fv");
+	procedures_finish(&ps);
+
+	size_t before = procedures_memory(&ps);
+	assert_string_equal(procedures_at(&ps, 0x1100)->name, "f()");
+	assert_true(procedures_memory(&ps) > before);
+	procedures_forget(&ps);
+	assert_int_equal(procedures_memory(&ps), before);
+	assert_string_equal(procedures_at(&ps, 0x1100)->name, "f()");
+	procedures_deinit(&ps);
+}
+
 /* An area may be half of the address space (a kernel that hides its symbols), a row may not. */
 static void test_far(void **state)
 {
@@ -112,6 +129,7 @@ int main(void)
 		cmocka_unit_test(test_look_up),
 		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_far),
+		cmocka_unit_test(test_forget),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_empty),
 	};
