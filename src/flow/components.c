@@ -60,6 +60,22 @@ static void search(struct search *s)
 	}
 }
 
+static void look_at_edges(struct components *c, const struct graph *g)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		c->final[i] = true;
+	for (uint32_t e = 0; e < g->edges; e++) {
+		uint32_t from = c->of[g->edge[e].from];
+
+		if (from == GRAPH_NONE)
+			continue;
+		if (c->of[g->edge[e].to] == from)
+			c->cyclic[from] = true;
+		else
+			c->final[from] = false;
+	}
+}
+
 void components_init(struct components *c, const struct graph *g, uint32_t root)
 {
 	size_t space = (size_t)g->nodes + 1;
@@ -79,14 +95,19 @@ void components_init(struct components *c, const struct graph *g, uint32_t root)
 	*c = (struct components){
 		.of = graph_numbers(g->nodes, GRAPH_NONE),
 		.size = xcalloc(space, sizeof *c->size),
+		.cyclic = xcalloc(space, sizeof *c->cyclic),
+		.final = xcalloc(space, sizeof *c->final),
 	};
 	enter(&s, root);
 	search(&s);
+	look_at_edges(c, g);
 }
 
 void components_deinit(struct components *c)
 {
 	free(c->of);
 	free(c->size);
+	free(c->cyclic);
+	free(c->final);
 	*c = (struct components){0};
 }

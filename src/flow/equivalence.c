@@ -18,30 +18,12 @@ struct closed {
 	uint32_t nodes, edges;
 };
 
-/* Marks components that cannot be left, then gives those with a cycle a door. */
 static void find_doors(struct closed *k, uint32_t exit)
 {
-	const struct graph *g = k->g;
-	uint8_t *open = xcalloc((size_t)k->c.n + 1, 1), *cyclic = xcalloc((size_t)k->c.n + 1, 1);
-
 	k->door = graph_numbers(k->c.n, GRAPH_NONE);
-	if (k->c.of[exit] != GRAPH_NONE)
-		open[k->c.of[exit]] = 1;
-	for (uint32_t e = 0; e < g->edges; e++) {
-		uint32_t from = k->c.of[g->edge[e].from];
-
-		if (from == GRAPH_NONE)
-			continue;
-		if (k->c.of[g->edge[e].to] == from)
-			cyclic[from] = 1;
-		else
-			open[from] = 1;
-	}
 	for (uint32_t c = 0; c < k->c.n; c++)
-		if (cyclic[c] && !open[c])
+		if (k->c.cyclic[c] && k->c.final[c] && c != k->c.of[exit])
 			k->door[c] = k->nodes++;
-	free(open);
-	free(cyclic);
 }
 
 /* Where an edge to the node leads, from another component. */
