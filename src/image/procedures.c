@@ -134,6 +134,8 @@ static uint32_t fragments_of(const struct procedures *ps, uint32_t owner, const 
 {
 	size_t low = 0, high = ps->by_owner.n;
 	uint32_t n = 0;
+	if (!high)
+		return 0;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (ps->fragments.p[ps->by_owner.p[middle]].owner < owner)
