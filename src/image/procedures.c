@@ -134,6 +134,7 @@ static uint32_t fragments_of(const struct procedures *ps, uint32_t owner, const 
 {
 	size_t low = 0, high = ps->by_owner.n;
 	uint32_t n = 0;
+	*out = NULL;
 	if (!high)
 		return 0;
 	while (low < high) {
