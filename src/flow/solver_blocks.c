@@ -68,6 +68,24 @@ void blocks_deinit(struct blocks *b)
 	*b = (struct blocks){0};
 }
 
+/* to[k] -= from[1 + k] * from[0]', where both columns have the same rows; most of the time goes
+ * here. */
+static void subtract_column(struct block *restrict to, const struct block *from, uint32_t n)
+{
+	typedef double pair __attribute__((vector_size(16)));
+	const pair left = {from->a[0][0], from->a[1][0]}, right = {from->a[0][1], from->a[1][1]};
+
+	for (uint32_t k = 0; k < n; k++)
+		for (int i = 0; i < 2; i++) {
+			const double *l = from[k + 1].a[i];
+			pair sum = {to[k].a[i][0], to[k].a[i][1]};
+
+			sum -= l[0] * left + l[1] * right;
+			to[k].a[i][0] = sum[0];
+			to[k].a[i][1] = sum[1];
+		}
+}
+
 /* All that a column adds to those it reaches: any two of its rows meet in the column of the first.
  */
 static void eliminate(struct blocks *b, uint32_t column)
@@ -78,16 +96,19 @@ static void eliminate(struct blocks *b, uint32_t column)
 	b->diagonal[column] = inverse(&b->diagonal[column]);
 	for (uint32_t i = first; i < end; i++) {
 		struct block before = b->below[i];
-		uint32_t slot = p->first[p->row[i]];
+		uint32_t row = p->row[i], slot = p->first[row];
 
 		b->below[i] = product(&before, &b->diagonal[column]);
-		subtract_product_t(&b->diagonal[p->row[i]], &b->below[i], &before);
+		subtract_product_t(&b->diagonal[row], &b->below[i], &before);
 		/* Rows further on are not divided yet. */
-		for (uint32_t j = i + 1; j < end; j++) {
-			while (p->row[slot] != p->row[j])
-				slot++;
-			subtract_product_t(&b->below[slot], &b->below[j], &b->below[i]);
-		}
+		if (p->first[row + 1] - slot == end - i - 1)
+			subtract_column(b->below + slot, b->below + i, end - i - 1);
+		else
+			for (uint32_t j = i + 1; j < end; j++) {
+				while (p->row[slot] != p->row[j])
+					slot++;
+				subtract_product_t(&b->below[slot], &b->below[j], &b->below[i]);
+			}
 	}
 }
 

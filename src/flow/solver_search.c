@@ -203,6 +203,10 @@ void search_climb(struct solver *s, struct flow_solution *to)
 
 	model_set_prior(&s->m, s->m.scaled ? fmax(prior, PRIOR_FIRST) : prior);
 	start(s);
+	to->likelihood = s->now.likelihood;
+	to->converged = !s->m.scaled; /* with outcomes alone the start is the top */
+	if (to->converged)
+		return;
 	while (s->m.prior > prior) {
 		climb(s, GOOD_ENOUGH + s->m.prior * (0.1 + 0.003 * s->m.n), &to->steps);
 		model_set_prior(&s->m, fmax(prior, s->m.prior / 10));
