@@ -151,8 +151,8 @@ int main(int argc, char **argv)
 			length = atof(optarg);
 			break;
 		default:
-			errx(2, "usage: bursts [-F RATE] [-n STEPS] [-x] [-v] [-k] [-s SHARE] [-t "
-				"SECONDS]");
+			errx(2, "usage: bursts [-F RATE] [-e EVERY] [-n STEPS] [-x] [-v] [-k] "
+				"[-s SHARE] [-t SECONDS]");
 		}
 	}
 	if (event_parse("cpu-clock", &event, &e) < 0 || sampler_create(&o, &s, &e) < 0)

@@ -7,25 +7,17 @@
 #include <cmocka.h>
 
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/err.h"
 #include "base/io.h"
-#include "collect/counter.h"
 #include "collect/driver.h"
-#include "collect/driver_user.h"
-#include "collect/faults.h"
+#include "collect/driver_rig.h"
 #include "collect/ring.h"
 #include "collect/sampler.h"
 
 enum { PLACES = 5000, EVENTS = 2 };
-
-static struct driver *driver;
-static struct faults faults;
-static struct err why_not;
 
 /* Everything that a drain delivers about the faults of this process. */
 struct seen {
@@ -61,36 +53,6 @@ static void drain(struct seen *seen)
 	driver_swap(driver);
 	ring_settle();
 	driver_collect(driver, UINT64_MAX, see, seen);
-}
-
-/* Page faults of this thread, counted by the driver as event number `event`. */
-static int open_faults(size_t event, bool inherit)
-{
-	struct perf_event_attr attr = faults_event().attr;
-	int fd;
-
-	attr.sample_period = 1;
-	attr.disabled = 1;
-	attr.inherit = inherit;
-	fd = counter_kernel.open(&attr, 0, -1, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(ioctl(fd, PERF_EVENT_IOC_SET_BPF, driver_program(driver, event)), 0);
-	return fd;
-}
-
-static void run_counted(int fd)
-{
-	assert_int_equal(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
-	faults_run(&faults);
-	assert_int_equal(ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
-}
-
-static void need_bpf(void)
-{
-	if (driver)
-		return;
-	print_message("skipped: %s\n", why_not.text);
-	skip();
 }
 
 /* Ten times as many places as a table holds: most entries pass through the overflow buffer. */

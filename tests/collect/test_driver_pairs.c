@@ -8,24 +8,16 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/err.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "collect/counter.h"
 #include "collect/driver.h"
-#include "collect/driver_user.h"
-#include "collect/faults.h"
+#include "collect/driver_rig.h"
 #include "collect/sampler.h"
 
 enum { PLACES = 100, RDI = 7, RCX = 1, R11 = 11 };
-
-static struct driver *driver;
-static struct faults faults;
-static struct err why_not;
 
 typedef VEC(struct driver_pair) pair_list;
 
@@ -48,36 +40,6 @@ static struct sampler_statistics statistics(void)
 
 	driver_statistics(driver, &s);
 	return s;
-}
-
-/* Every page fault of this thread is a sample. */
-static int open_faults(size_t event, bool inherit)
-{
-	struct perf_event_attr attr = faults_event().attr;
-	int fd;
-
-	attr.sample_period = 1;
-	attr.inherit = inherit;
-	attr.disabled = 1;
-	fd = counter_kernel.open(&attr, 0, -1, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(ioctl(fd, PERF_EVENT_IOC_SET_BPF, driver_program(driver, event)), 0);
-	return fd;
-}
-
-static void run_counted(int fd)
-{
-	assert_int_equal(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
-	faults_run(&faults);
-	assert_int_equal(ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
-}
-
-static void need_bpf(void)
-{
-	if (driver)
-		return;
-	print_message("skipped: %s\n", why_not.text);
-	skip();
 }
 
 /* The code goes from fault to fault, ten bytes and a page further each time. */
