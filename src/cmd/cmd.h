@@ -8,8 +8,10 @@
 #ifndef CULPRIT_CMD_CMD_H
 #define CULPRIT_CMD_CMD_H
 
+#include "analyze/selection.h"
 #include "base/vec.h"
 #include "cmd/verbs.h"
+#include "isa/decode.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -17,6 +19,9 @@
 #include <stdio.h>
 
 struct err;
+struct option;
+struct tally;
+struct tally_row;
 
 #define CMD_DECLARE(verb, ...) int cmd_##verb(int argc, char **argv);
 CMD_VERBS(CMD_DECLARE)
@@ -74,7 +79,14 @@ struct report {
 	char *event_text; /* what `events` points into */
 	const char *procedure;
 	struct store_filter filter;
+	uint64_t rows; /* -n, 0: not given; only where the verb's options have it */
+	enum isa_syntax syntax;
 	size_t together; /* how many epochs are read, once it is open */
+	/* After report_select. */
+	struct store *store;
+	struct selection *sel;
+	const struct selected_event *event; /* those selected, in order */
+	size_t nevents;
 };
 
 enum report_option {
@@ -86,6 +98,7 @@ enum report_option {
 	REPORT_PROC,
 	REPORT_PID,
 	REPORT_NO_PAGER,
+	REPORT_SYNTAX,
 	REPORT_LAST,
 };
 
@@ -107,19 +120,61 @@ enum report_option {
 	{                                                         \
 		"no-pager", no_argument, NULL, REPORT_NO_PAGER    \
 	}
+/* What not every report has. -n also needs its letter in `letters`. */
+#define REPORT_ROWS_LONG                             \
+	{                                            \
+		"rows", required_argument, NULL, 'n' \
+	}
+#define REPORT_SYNTAX_LONG                                       \
+	{                                                        \
+		"syntax", required_argument, NULL, REPORT_SYNTAX \
+	}
 
 /* Takes one option of getopt_long: 0 taken, 1 not a common one, -EINVAL with e filled. */
 int report_option(struct report *r, int c, const char *arg, struct err *e);
 
+/* The options of one verb. */
+struct report_verb {
+	const char *name;
+	const char *letters; /* its own and REPORT_SHORT, with ':' in front, for getopt_long */
+	const struct option *options; /* all of them */
+	/* Takes one of its own: 0, 1 when it is none of them, or an exit code. May be NULL. */
+	int (*option)(void *arg, int c, const char *value);
+};
+
+/*
+ * Takes all options: 0 with optind at the operands, -1 when help is asked for, or the exit code
+ * after a line that says what is wrong.
+ */
+int report_parse(struct report *r, const struct report_verb *v, void *arg, int argc, char **argv);
+/* Behind that: one operand at most, NULL when there is none; or none at all. 0 or the exit code. */
+int report_operand(const char *verb, int argc, char **argv, const char **out);
+int report_no_operand(const char *verb, int argc, char **argv);
+
 /* Opens the database for reading and finishes the filter, which points into r. */
 int report_open(struct report *r, struct store **out, struct err *e);
-void report_deinit(struct report *r);
+/* Opens it and makes the selection; `first` is the event to put in front, or NULL. */
+int report_select(struct report *r, const char *first, struct err *e);
+void report_deinit(struct report *r); /* what points into the selection goes before */
+
+/*
+ * The procedure that the user means (analyze/find.h), of a tally by procedure. Several of that
+ * name: the hottest, and a note. Several that fit: they are listed, and it is an error.
+ */
+int report_choose(const struct report *r, const struct tally *t, const char *what,
+	const struct tally_row **out, struct err *e);
 
 /* The database that is read without -i: culprit.db here, or else the daemon's. */
 const char *report_default_input(void);
 
 /* A line at the end when several recordings are added up. */
 void report_epochs_note(const struct report *r);
+
+/* 0 when there is no whole. */
+static inline double share_of(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
 
 /* Starts the pager unless told otherwise. */
 void report_pager(const struct report *r);

@@ -15,7 +15,6 @@
 struct exporting {
 	struct report report;
 	const char *format, *output;
-	struct selection *sel;
 	struct edge_tally *edges;
 };
 
@@ -135,27 +134,21 @@ static int close_output(const struct exporting *x, FILE *out, struct err *e)
 
 /* ---- options ---- */
 
-static int export_option(struct exporting *x, int c, char **argv)
+static int export_option(void *arg, int c, const char *value)
 {
-	struct err e = {0};
+	struct exporting *x = arg;
 
 	switch (c) {
 	case 'f':
-		if (strcmp(optarg, "counts"))
-			return cmd_usage("export", "-f takes counts, not '%s'", optarg);
-		x->format = optarg;
+		if (strcmp(value, "counts"))
+			return cmd_usage("export", "-f takes counts, not '%s'", value);
+		x->format = value;
 		return 0;
 	case 'o':
-		x->output = optarg;
+		x->output = value;
 		return 0;
 	}
-	switch (report_option(&x->report, c, optarg, &e)) {
-	case 0:
-		return 0;
-	case 1:
-		return cmd_bad_option("export", c, argv);
-	}
-	return cmd_usage("export", "%s", e.text);
+	return 1;
 }
 
 static int parse(struct exporting *x, int argc, char **argv)
@@ -163,54 +156,40 @@ static int parse(struct exporting *x, int argc, char **argv)
 	static const struct option options[] = {REPORT_FILTERS,
 		{"format", required_argument, NULL, 'f'}, {"output", required_argument, NULL, 'o'},
 		{0}};
-	int c, rc = 0;
+	static const struct report_verb verb = {
+		"export", ":f:o:" REPORT_SHORT, options, export_option};
+	int rc = report_parse(&x->report, &verb, x, argc, argv);
 
-	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, ":f:o:" REPORT_SHORT, options, NULL)) != -1)
-		if (c == 'h')
-			return -1;
-		else
-			rc = export_option(x, c, argv);
-	if (rc)
-		return rc;
-	if (optind < argc)
-		return cmd_usage("export",
-			"'%s' is no option; filters are --comm, --image, --proc, --pid",
-			argv[optind]);
-	if (!x->format)
+	if (!rc)
+		rc = report_no_operand("export", argc, argv);
+	if (!rc && !x->format)
 		return cmd_usage("export", "name a format: -f counts");
-	return 0;
+	return rc;
 }
 
 /* ---- the whole ---- */
 
-static int load(struct exporting *x, struct store *s, struct err *e)
+static int load(struct exporting *x, struct err *e)
 {
-	struct selection_options o = {
-		.filter = x->report.filter,
-		.events = x->report.events.p,
-		.nevents = x->report.events.n,
-	};
 	const struct image_edges *images;
-	int rc = selection_create(s, &o, &x->sel, e);
+	int rc = report_select(&x->report, NULL, e), pid = x->report.filter.pid;
 
 	if (!rc)
-		rc = edge_tally_create(x->sel, &x->edges, e);
-	if (!rc && o.filter.pid && !edge_tally_images(x->edges, &images) &&
-		!edge_tally_nowhere(x->edges))
+		rc = edge_tally_create(x->report.sel, &x->edges, e);
+	if (!rc && pid && !edge_tally_images(x->edges, &images) && !edge_tally_nowhere(x->edges))
 		rc = err_set(e, -ENOENT,
 			"process %d has no edge samples of its own in %s: collect with 'culprit "
 			"record --per-process', or use --comm",
-			o.filter.pid, x->report.input);
+			pid, x->report.input);
 	return rc;
 }
 
-static int write_counts(struct exporting *x, struct store *s, struct err *e)
+static int write_counts(struct exporting *x, struct err *e)
 {
 	FILE *out = stdout;
 	uint64_t nowhere;
 	size_t lines;
-	int rc = load(x, s, e);
+	int rc = load(x, e);
 
 	if (!rc)
 		rc = open_output(x, &out, e);
@@ -234,17 +213,14 @@ static int write_counts(struct exporting *x, struct store *s, struct err *e)
 int cmd_export(int argc, char **argv)
 {
 	struct exporting x = {0};
-	struct store *s = NULL;
 	struct err e = {0};
 	int code = parse(&x, argc, argv);
 
 	if (code < 0)
 		code = cmd_help_text("export");
-	else if (!code && (report_open(&x.report, &s, &e) || write_counts(&x, s, &e)))
+	else if (!code && write_counts(&x, &e))
 		code = cmd_fail(&e);
 	edge_tally_destroy(x.edges);
-	selection_destroy(x.sel);
-	store_close(s);
 	report_deinit(&x.report);
 	return code;
 }

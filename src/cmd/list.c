@@ -1,7 +1,6 @@
 /*
  * culprit list: one procedure, its source and assembly with samples (dcpilist).
  */
-#include "analyze/find.h"
 #include "analyze/listing.h"
 #include "analyze/tally.h"
 #include "base/err.h"
@@ -18,63 +17,11 @@
 struct list {
 	struct report report;
 	const char *what;
-	enum isa_syntax syntax;
 	bool no_source;
-	struct selection *sel;
 	struct tally *tally;
 	const struct tally_row *row;
 	struct listing *listing;
-	const struct selected_event *events;
-	size_t nevents;
 };
-
-static double share_of(uint64_t part, uint64_t whole)
-{
-	return whole ? (double)part / (double)whole : 0;
-}
-
-/* ---- which procedure ---- */
-
-static void print_candidates(const struct tally_row **rows, size_t n)
-{
-	enum { MOST = 20 };
-
-	for (size_t i = 0; i < n && i < MOST; i++) {
-		fprintf(stderr, "%10" PRIu64 "  ", rows[i]->samples[0]);
-		cmd_put(stderr, selected_image_name(rows[i]->image));
-		fprintf(stderr, "!0x%" PRIx64 "  ", rows[i]->start);
-		cmd_put(stderr, rows[i]->name);
-		fputc('\n', stderr);
-	}
-	if (n > MOST)
-		fprintf(stderr, "            and %zu more\n", n - MOST);
-}
-
-static int choose(struct list *l, struct err *e)
-{
-	const struct tally_row **rows;
-	size_t n;
-	enum find_kind kind = find_procedure(l->tally, l->what, &rows, &n);
-	int rc = 0;
-
-	if (!n)
-		rc = err_set(e, -ENOENT,
-			"no procedure '%s' has samples in %s; 'culprit top' lists those that have",
-			l->what, l->report.input);
-	else if (n > 1 && kind != FIND_EXACT) {
-		print_candidates(rows, n);
-		rc = err_set(e, -EINVAL,
-			"'%s' fits %zu procedures: name one of those above by IMAGE!0xSTART",
-			l->what, n);
-	} else if (n > 1) {
-		cmd_note("%zu procedures are called %s; this is the hottest, %s!0x%" PRIx64, n,
-			l->what, selected_image_name(rows[0]->image), rows[0]->start);
-	}
-	if (!rc)
-		l->row = rows[0];
-	free(rows);
-	return rc;
-}
 
 /* ---- JSON ---- */
 
@@ -99,7 +46,7 @@ static int put_line(void *arg, const struct listing_line *line)
 		json_kstr(j, "line", NULL);
 	json_key(j, "counts");
 	json_open(j, '[');
-	for (size_t i = 0; i < jl->l->nevents; i++)
+	for (size_t i = 0; i < jl->l->report.nevents; i++)
 		json_uint(j, line->samples[i]);
 	json_close(j);
 	json_close(j);
@@ -121,16 +68,16 @@ static void print_json(struct list *l)
 	json_kstr(&j, "build_id", identity->size ? image_id_text(identity, id) : NULL);
 	json_key(&j, "events");
 	json_open(&j, '[');
-	for (size_t i = 0; i < l->nevents; i++) {
+	for (size_t i = 0; i < l->report.nevents; i++) {
 		json_open(&j, '{');
-		json_kstr(&j, "name", l->events[i].name);
+		json_kstr(&j, "name", l->report.event[i].name);
 		json_kuint(&j, "samples", listing_total(l->listing, i));
 		json_close(&j);
 	}
 	json_close(&j);
 	json_key(&j, "lines");
 	json_open(&j, '[');
-	listing_each(l->listing, l->syntax, put_line, &jl);
+	listing_each(l->listing, l->report.syntax, put_line, &jl);
 	json_close(&j);
 	json_close(&j);
 }
@@ -149,14 +96,14 @@ static int count_width(const struct list *l, size_t event)
 {
 	char digits[24];
 	int need = snprintf(digits, sizeof digits, "%" PRIu64, listing_total(l->listing, event));
-	int name = (int)strlen(l->events[event].name);
+	int name = (int)strlen(l->report.event[event].name);
 
 	return need > name ? need : name;
 }
 
 static void print_blank(const struct list *l)
 {
-	for (size_t i = 0; i < l->nevents; i++)
+	for (size_t i = 0; i < l->report.nevents; i++)
 		printf("%*s  ", count_width(l, i) + (i ? 0 : 9), "");
 }
 
@@ -190,7 +137,7 @@ static const char *heat(const struct list *l, uint64_t samples)
 
 static void print_counts(const struct list *l, const uint64_t *samples)
 {
-	for (size_t i = 0; i < l->nevents; i++) {
+	for (size_t i = 0; i < l->report.nevents; i++) {
 		char count[24] = "", share[16] = "";
 
 		if (samples[i]) {
@@ -225,20 +172,21 @@ static int print_line(void *arg, const struct listing_line *line)
 
 static void print_heading(const struct list *l)
 {
-	for (size_t i = 0; i < l->nevents; i++) {
-		uint64_t all = l->events[i].account.attributed + l->events[i].account.unknown;
+	for (size_t i = 0; i < l->report.nevents; i++) {
+		uint64_t all =
+			l->report.event[i].account.attributed + l->report.event[i].account.unknown;
 		uint64_t here = listing_total(l->listing, i);
 
-		printf("%s%s = %" PRIu64 " (%.2f%% of all)", i ? ", " : "", l->events[i].name, here,
-			100 * share_of(here, all));
+		printf("%s%s = %" PRIu64 " (%.2f%% of all)", i ? ", " : "", l->report.event[i].name,
+			here, 100 * share_of(here, all));
 	}
 	printf(" in ");
 	cmd_put(stdout, l->row->name);
 	printf("\n");
 	cmd_put(stdout, l->row->image->path);
 	printf(" at 0x%" PRIx64 "\n\n%s", l->row->start, term_bold());
-	for (size_t i = 0; i < l->nevents; i++)
-		printf("%*s  %s", count_width(l, i), l->events[i].name, i ? "" : "      %  ");
+	for (size_t i = 0; i < l->report.nevents; i++)
+		printf("%*s  %s", count_width(l, i), l->report.event[i].name, i ? "" : "      %  ");
 }
 
 static int address_width(const struct list *l)
@@ -261,7 +209,7 @@ static void print_text(struct list *l)
 		t.address_width = 7;
 	print_heading(l);
 	printf("%*s  instruction%s\n", t.address_width, "address", term_reset());
-	listing_each(l->listing, l->syntax, print_line, &t);
+	listing_each(l->listing, l->report.syntax, print_line, &t);
 	free(t.file);
 	report_epochs_note(&l->report);
 	fflush(stdout);
@@ -273,84 +221,59 @@ static void print_text(struct list *l)
 
 /* ---- options ---- */
 
-enum { LIST_SYNTAX = REPORT_LAST, LIST_NO_SOURCE };
+enum { LIST_NO_SOURCE = REPORT_LAST };
 
-static int list_option(struct list *l, int c, char **argv)
+static int list_option(void *arg, int c, const char *value)
 {
-	struct err e = {0};
+	struct list *l = arg;
 
-	if (c == LIST_NO_SOURCE) {
-		l->no_source = true;
-		return 0;
-	}
-	if (c == LIST_SYNTAX) {
-		if (strcmp(optarg, "att") && strcmp(optarg, "intel"))
-			return cmd_usage("list", "--syntax takes att or intel, not '%s'", optarg);
-		l->syntax = strcmp(optarg, "att") ? ISA_INTEL : ISA_ATT;
-		return 0;
-	}
-	switch (report_option(&l->report, c, optarg, &e)) {
-	case 0:
-		return 0;
-	case 1:
-		return cmd_bad_option("list", c, argv);
-	}
-	return cmd_usage("list", "%s", e.text);
+	(void)value;
+	if (c != LIST_NO_SOURCE)
+		return 1;
+	l->no_source = true;
+	return 0;
 }
 
 static int parse(struct list *l, int argc, char **argv)
 {
-	static const struct option options[] = {REPORT_LONG,
-		{"syntax", required_argument, NULL, LIST_SYNTAX},
+	static const struct option options[] = {REPORT_LONG, REPORT_SYNTAX_LONG,
 		{"no-source", no_argument, NULL, LIST_NO_SOURCE}, {0}};
-	int c, rc = 0;
+	static const struct report_verb verb = {"list", ":" REPORT_SHORT, options, list_option};
+	int rc = report_parse(&l->report, &verb, l, argc, argv);
 
-	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, ":" REPORT_SHORT, options, NULL)) != -1)
-		if (c == 'h')
-			return -1;
-		else
-			rc = list_option(l, c, argv);
-	if (rc)
-		return rc;
-	if (optind == argc)
+	if (!rc)
+		rc = report_operand("list", argc, argv, &l->what);
+	if (!rc && !l->what)
 		return cmd_usage("list", "name a procedure, as 'culprit top' shows it");
-	if (optind + 1 < argc)
-		return cmd_usage(
-			"list", "one procedure at a time, not also '%s'", argv[optind + 1]);
-	l->what = argv[optind];
-	return 0;
+	return rc;
 }
 
 /* ---- the whole ---- */
 
-static int find(struct list *l, struct store *s, struct err *e)
+static int find(struct list *l, struct err *e)
 {
-	struct selection_options o = {
-		.filter = l->report.filter,
-		.events = l->report.events.p,
-		.nevents = l->report.events.n,
-	};
-	int rc = selection_create(s, &o, &l->sel, e);
+	int rc = report_select(&l->report, NULL, e);
 
 	if (!rc)
-		rc = tally_create(l->sel, TALLY_PROCEDURE, l->report.procedure, &l->tally, e);
+		rc = tally_create(
+			l->report.sel, TALLY_PROCEDURE, l->report.procedure, &l->tally, e);
 	if (!rc)
-		rc = choose(l, e);
+		rc = report_choose(&l->report, l->tally, l->what, &l->row, e);
 	return rc;
 }
 
-static int report(struct list *l, struct store *s, struct err *e)
+static int report(struct list *l, struct err *e)
 {
-	int rc = find(l, s, e);
+	struct selection *sel;
+	int rc = find(l, e);
 
 	if (rc)
 		return rc;
-	rc = listing_create(l->sel, selection_image(l->sel, l->row->image->id), l->row->procedure,
-		&l->listing, e);
+	sel = l->report.sel;
+	rc = listing_create(
+		sel, selection_image(sel, l->row->image->id), l->row->procedure, &l->listing, e);
 	if (rc)
 		return rc;
-	l->nevents = selection_events(l->sel, &l->events);
 	report_pager(&l->report);
 	if (l->report.json)
 		print_json(l);
@@ -361,19 +284,16 @@ static int report(struct list *l, struct store *s, struct err *e)
 
 int cmd_list(int argc, char **argv)
 {
-	struct list l = {.syntax = ISA_ATT};
-	struct store *s = NULL;
+	struct list l = {0};
 	struct err e = {0};
 	int code = parse(&l, argc, argv);
 
 	if (code < 0)
 		code = cmd_help_text("list");
-	else if (!code && (report_open(&l.report, &s, &e) || report(&l, s, &e)))
+	else if (!code && report(&l, &e))
 		code = cmd_fail(&e);
 	listing_destroy(l.listing);
 	tally_destroy(l.tally);
-	selection_destroy(l.sel);
-	store_close(s);
 	report_deinit(&l.report);
 	return code;
 }

@@ -1,3 +1,5 @@
+#include "analyze/find.h"
+#include "analyze/tally.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
@@ -6,6 +8,7 @@
 #include "values/values_pack.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,6 +46,14 @@ static int set_time(struct report *r, const char *arg, struct err *e)
 	return 0;
 }
 
+static int set_syntax(struct report *r, const char *arg, struct err *e)
+{
+	if (strcmp(arg, "att") && strcmp(arg, "intel"))
+		return err_set(e, -EINVAL, "--syntax takes att or intel, not '%s'", arg);
+	r->syntax = strcmp(arg, "att") ? ISA_INTEL : ISA_ATT;
+	return 0;
+}
+
 int report_option(struct report *r, int c, const char *arg, struct err *e)
 {
 	switch (c) {
@@ -53,6 +64,12 @@ int report_option(struct report *r, int c, const char *arg, struct err *e)
 		return add_events(r, arg, e);
 	case 'p':
 		return set_pid(r, arg, e);
+	case 'n':
+		if (parse_uint(arg, 1, UINT64_MAX, &r->rows))
+			return err_set(e, -EINVAL, "-n takes a number of rows, not '%s'", arg);
+		return 0;
+	case REPORT_SYNTAX:
+		return set_syntax(r, arg, e);
 	case REPORT_JSON:
 		r->json = true;
 		return 0;
@@ -77,6 +94,45 @@ int report_option(struct report *r, int c, const char *arg, struct err *e)
 		return 0;
 	}
 	return 1;
+}
+
+static int take(struct report *r, const struct report_verb *v, void *arg, int c, char **argv)
+{
+	struct err e = {0};
+	int rc = v->option ? v->option(arg, c, optarg) : 1;
+
+	if (rc != 1)
+		return rc;
+	rc = report_option(r, c, optarg, &e);
+	if (rc == 1)
+		return cmd_bad_option(v->name, c, argv);
+	return rc ? cmd_usage(v->name, "%s", e.text) : 0;
+}
+
+int report_parse(struct report *r, const struct report_verb *v, void *arg, int argc, char **argv)
+{
+	int c, rc = 0;
+
+	opterr = 0;
+	while (!rc && (c = getopt_long(argc, argv, v->letters, v->options, NULL)) != -1)
+		rc = c == 'h' ? -1 : take(r, v, arg, c, argv);
+	return rc;
+}
+
+int report_operand(const char *verb, int argc, char **argv, const char **out)
+{
+	if (optind + 1 < argc)
+		return cmd_usage(verb, "one procedure at a time, not also '%s'", argv[optind + 1]);
+	*out = optind < argc ? argv[optind] : NULL;
+	return 0;
+}
+
+int report_no_operand(const char *verb, int argc, char **argv)
+{
+	if (optind == argc)
+		return 0;
+	return cmd_usage(verb, "'%s' is no option; filters are --comm, --image, --proc, --pid",
+		argv[optind]);
 }
 
 const char *report_default_input(void)
@@ -148,11 +204,72 @@ int report_open(struct report *r, struct store **out, struct err *e)
 	return 0;
 }
 
+int report_select(struct report *r, const char *first, struct err *e)
+{
+	struct selection_options o = {
+		.first = first,
+		.events = r->events.p,
+		.nevents = r->events.n,
+	};
+	int rc = report_open(r, &r->store, e);
+
+	o.filter = r->filter;
+	if (!rc)
+		rc = selection_create(r->store, &o, &r->sel, e);
+	if (!rc)
+		r->nevents = selection_events(r->sel, &r->event);
+	return rc;
+}
+
 void report_deinit(struct report *r)
 {
+	selection_destroy(r->sel);
+	store_close(r->store);
 	vec_deinit(&r->epochs);
 	vec_deinit(&r->events);
 	free(r->event_text);
+}
+
+static void print_candidates(const struct tally_row **rows, size_t n)
+{
+	enum { MOST = 20 };
+
+	for (size_t i = 0; i < n && i < MOST; i++) {
+		fprintf(stderr, "%10" PRIu64 "  ", rows[i]->samples[0]);
+		cmd_put(stderr, selected_image_name(rows[i]->image));
+		fprintf(stderr, "!0x%" PRIx64 "  ", rows[i]->start);
+		cmd_put(stderr, rows[i]->name);
+		fputc('\n', stderr);
+	}
+	if (n > MOST)
+		fprintf(stderr, "            and %zu more\n", n - MOST);
+}
+
+int report_choose(const struct report *r, const struct tally *t, const char *what,
+	const struct tally_row **out, struct err *e)
+{
+	const struct tally_row **rows;
+	size_t n;
+	enum find_kind kind = find_procedure(t, what, &rows, &n);
+	int rc = 0;
+
+	if (!n)
+		rc = err_set(e, -ENOENT,
+			"no procedure '%s' has samples in %s; 'culprit top' lists those that have",
+			what, r->input);
+	else if (n > 1 && kind != FIND_EXACT) {
+		print_candidates(rows, n);
+		rc = err_set(e, -EINVAL,
+			"'%s' fits %zu procedures: name one of those above by IMAGE!0xSTART", what,
+			n);
+	} else if (n > 1) {
+		cmd_note("%zu procedures are called %s; this is the hottest, %s!0x%" PRIx64, n,
+			what, selected_image_name(rows[0]->image), rows[0]->start);
+	}
+	if (!rc)
+		*out = rows[0];
+	free(rows);
+	return rc;
 }
 
 void report_epochs_note(const struct report *r)

@@ -21,21 +21,12 @@ struct top {
 	struct report report;
 	const struct view *view;
 	const char *sort;
-	uint64_t rows; /* at most; 0: not given */
 	double min_share;
-	struct selection *sel;
 	struct tally *tally;
-	const struct selected_event *events;
-	size_t nevents;
 };
 
 /* Without -n and --min-share a reader gets this many, a script all. */
 enum { TEXT_ROWS = 100 };
-
-static double share_of(uint64_t part, uint64_t whole)
-{
-	return whole ? (double)part / (double)whole : 0;
-}
 
 /* ---- JSON ---- */
 
@@ -133,7 +124,7 @@ static const struct view {
 
 static void put_event(struct json *j, const struct top *t, size_t i)
 {
-	const struct selected_event *ev = &t->events[i];
+	const struct selected_event *ev = &t->report.event[i];
 
 	json_open(j, '{');
 	json_kstr(j, "name", ev->name);
@@ -155,14 +146,14 @@ static void put_rows(struct json *j, const struct top *t, size_t event)
 	const struct tally_row **rows;
 	size_t n = tally_rows_by(t->tally, event, &rows);
 
-	for (size_t i = 0; i < n && i < t->rows; i++) {
+	for (size_t i = 0; i < n && i < t->report.rows; i++) {
 		double share = share_of(rows[i]->samples[event], total);
 
 		if (share < t->min_share)
 			break;
 		so_far += rows[i]->samples[event];
 		json_open(j, '{');
-		json_kstr(j, "event", t->events[event].name);
+		json_kstr(j, "event", t->report.event[event].name);
 		json_kuint(j, "samples", rows[i]->samples[event]);
 		json_kshare(j, "share", share);
 		json_kshare(j, "cumulative", share_of(so_far, total));
@@ -180,12 +171,12 @@ static void print_json(const struct top *t)
 	json_open(&j, '{');
 	json_key(&j, "events");
 	json_open(&j, '[');
-	for (size_t i = 0; i < t->nevents; i++)
+	for (size_t i = 0; i < t->report.nevents; i++)
 		put_event(&j, t, i);
 	json_close(&j);
 	json_key(&j, "rows");
 	json_open(&j, '[');
-	for (size_t i = 0; i < t->nevents; i++)
+	for (size_t i = 0; i < t->report.nevents; i++)
 		put_rows(&j, t, i);
 	json_close(&j);
 	json_close(&j);
@@ -230,16 +221,16 @@ static void print_account(const struct selected_event *ev)
 static void print_heading(const struct top *t)
 {
 	printf("Total samples for event type ");
-	for (size_t i = 0; i < t->nevents; i++) {
-		printf("%s%s = %" PRIu64, i ? ", " : "", t->events[i].name,
+	for (size_t i = 0; i < t->report.nevents; i++) {
+		printf("%s%s = %" PRIu64, i ? ", " : "", t->report.event[i].name,
 			tally_total(t->tally, i));
 		if (is_narrowed(t))
-			printf(" (of %" PRIu64 ")",
-				t->events[i].account.attributed + t->events[i].account.unknown);
+			printf(" (of %" PRIu64 ")", t->report.event[i].account.attributed +
+							    t->report.event[i].account.unknown);
 	}
 	printf("\n");
-	for (size_t i = 0; i < t->nevents; i++)
-		print_account(&t->events[i]);
+	for (size_t i = 0; i < t->report.nevents; i++)
+		print_account(&t->report.event[i]);
 	printf("The counts given below are the number of samples for each listed event type.\n\n");
 }
 
@@ -302,8 +293,8 @@ static size_t count_columns(const struct top *t)
 	enum { GAP = 2, SHARE = 7 };
 	size_t columns = SHARE + GAP;
 
-	for (size_t i = 0; i < t->nevents; i++) {
-		size_t name = text_columns(t->events[i].name);
+	for (size_t i = 0; i < t->report.nevents; i++) {
+		size_t name = text_columns(t->report.event[i].name);
 		size_t number = digits(tally_total(t->tally, i));
 
 		columns += (name > number ? name : number) + GAP + SHARE + GAP;
@@ -341,14 +332,14 @@ static struct table *start_table(const struct top *t)
 	struct buf columns = {0};
 	struct table *table;
 
-	for (size_t i = 0; i < t->nevents; i++)
+	for (size_t i = 0; i < t->report.nevents; i++)
 		buf_printf(&columns, i ? ">>" : ">>>");
 	for (int i = 0; i < 3 && names[i]; i++)
 		buf_printf(&columns, names[1] && strstr(names[i], "id") ? ">" : "<");
 	table = table_create(buf_cstr(&columns));
 	buf_deinit(&columns);
-	for (size_t i = 0; i < t->nevents; i++) {
-		table_cell(table, "%s", t->events[i].name);
+	for (size_t i = 0; i < t->report.nevents; i++) {
+		table_cell(table, "%s", t->report.event[i].name);
 		table_cell(table, "%%");
 		if (!i)
 			table_cell(table, "cum%%");
@@ -363,7 +354,7 @@ static struct table *start_table(const struct top *t)
 static void count_cells(
 	struct table *table, const struct top *t, const struct tally_row *r, uint64_t so_far)
 {
-	for (size_t i = 0; i < t->nevents; i++) {
+	for (size_t i = 0; i < t->report.nevents; i++) {
 		uint64_t total = tally_total(t->tally, i);
 
 		table_cell(table, "%" PRIu64, r->samples[i]);
@@ -376,7 +367,7 @@ static void count_cells(
 /* Whether a row is shown: it counts for one of the events. */
 static bool is_shown(const struct top *t, const struct tally_row *r)
 {
-	for (size_t i = 0; i < t->nevents; i++)
+	for (size_t i = 0; i < t->report.nevents; i++)
 		if (r->samples[i] &&
 			share_of(r->samples[i], tally_total(t->tally, i)) >= t->min_share)
 			return true;
@@ -390,7 +381,7 @@ static void print_rest(const struct top *t, size_t n, uint64_t shown)
 	if (n)
 		printf("%s%zu smaller row%s with %.2f%% of %s not shown (-n, --min-share)%s\n",
 			term_dim(), n, n == 1 ? "" : "s", 100 * share_of(total - shown, total),
-			t->events[0].name, term_reset());
+			t->report.event[0].name, term_reset());
 }
 
 static row_list shown_rows(const struct top *t, size_t *hidden)
@@ -399,7 +390,7 @@ static row_list shown_rows(const struct top *t, size_t *hidden)
 	size_t n = tally_rows(t->tally, &rows);
 	row_list list = {0};
 
-	for (size_t i = 0; i < n && list.n < t->rows; i++)
+	for (size_t i = 0; i < n && list.n < t->report.rows; i++)
 		if (is_shown(t, &rows[i]))
 			*vec_add(&list) = &rows[i];
 	*hidden = n - list.n;
@@ -430,7 +421,7 @@ static void print_text(const struct top *t)
 {
 	const struct tally_row *rows;
 
-	if (t->nevents)
+	if (t->report.nevents)
 		print_heading(t);
 	if (tally_rows(t->tally, &rows))
 		print_rows(t);
@@ -455,53 +446,36 @@ static int set_view(struct top *t, const char *name)
 		name);
 }
 
-static int top_option(struct top *t, int c, char **argv)
+static int top_option(void *arg, int c, const char *value)
 {
-	struct err e = {0};
+	struct top *t = arg;
 
 	switch (c) {
-	case 'n':
-		if (parse_uint(optarg, 1, UINT64_MAX, &t->rows))
-			return cmd_usage("top", "-n takes a number of rows, not '%s'", optarg);
-		return 0;
 	case TOP_BY:
-		return set_view(t, optarg);
+		return set_view(t, value);
 	case TOP_MIN_SHARE:
-		if (parse_share(optarg, &t->min_share))
-			return cmd_usage("top",
-				"--min-share takes \"0.5%%\" or \"0.005\", not '%s'", optarg);
+		if (parse_share(value, &t->min_share))
+			return cmd_usage(
+				"top", "--min-share takes \"0.5%%\" or \"0.005\", not '%s'", value);
 		return 0;
 	case TOP_SORT:
-		t->sort = optarg;
+		t->sort = value;
 		return 0;
 	}
-	switch (report_option(&t->report, c, optarg, &e)) {
-	case 0:
-		return 0;
-	case 1:
-		return cmd_bad_option("top", c, argv);
-	}
-	return cmd_usage("top", "%s", e.text);
+	return 1;
 }
 
 static int parse(struct top *t, int argc, char **argv)
 {
-	static const struct option options[] = {REPORT_LONG,
-		{"by", required_argument, NULL, TOP_BY}, {"rows", required_argument, NULL, 'n'},
+	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG,
+		{"by", required_argument, NULL, TOP_BY},
 		{"min-share", required_argument, NULL, TOP_MIN_SHARE},
 		{"sort", required_argument, NULL, TOP_SORT}, {0}};
-	int c, rc = 0;
+	static const struct report_verb verb = {"top", ":n:" REPORT_SHORT, options, top_option};
+	int rc = report_parse(&t->report, &verb, t, argc, argv);
 
-	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, ":n:" REPORT_SHORT, options, NULL)) != -1)
-		if (c == 'h')
-			return -1;
-		else
-			rc = top_option(t, c, argv);
-	if (!rc && optind < argc)
-		return cmd_usage("top",
-			"'%s' is no option; filters are --comm, --image, --proc, --pid",
-			argv[optind]);
+	if (!rc)
+		rc = report_no_operand("top", argc, argv);
 	if (!rc && t->report.procedure && t->view->by != TALLY_PROCEDURE &&
 		t->view->by != TALLY_LINE)
 		return cmd_usage("top", "--proc goes with --by procedure and --by line only");
@@ -510,23 +484,16 @@ static int parse(struct top *t, int argc, char **argv)
 
 /* ---- the whole ---- */
 
-static int report(struct top *t, struct store *s, struct err *e)
+static int report(struct top *t, struct err *e)
 {
-	struct selection_options o = {
-		.filter = t->report.filter,
-		.first = t->sort,
-		.events = t->report.events.p,
-		.nevents = t->report.events.n,
-	};
-	int rc = selection_create(s, &o, &t->sel, e);
+	int rc = report_select(&t->report, t->sort, e);
 
 	if (!rc)
-		rc = tally_create(t->sel, t->view->by, t->report.procedure, &t->tally, e);
+		rc = tally_create(t->report.sel, t->view->by, t->report.procedure, &t->tally, e);
 	if (rc)
 		return rc;
-	t->nevents = selection_events(t->sel, &t->events);
-	if (!t->rows)
-		t->rows = t->report.json || t->min_share > 0 ? UINT64_MAX : TEXT_ROWS;
+	if (!t->report.rows)
+		t->report.rows = t->report.json || t->min_share > 0 ? UINT64_MAX : TEXT_ROWS;
 	report_pager(&t->report);
 	if (t->report.json)
 		print_json(t);
@@ -538,18 +505,14 @@ static int report(struct top *t, struct store *s, struct err *e)
 int cmd_top(int argc, char **argv)
 {
 	struct top t = {.view = &views[0]};
-	struct store *s = NULL;
 	struct err e = {0};
 	int code = parse(&t, argc, argv);
 
-	if (code < 0) {
+	if (code < 0)
 		code = cmd_help_text("top");
-	} else if (!code && (report_open(&t.report, &s, &e) || report(&t, s, &e))) {
+	else if (!code && report(&t, &e))
 		code = cmd_fail(&e);
-	}
 	tally_destroy(t.tally);
-	selection_destroy(t.sel);
-	store_close(s);
 	report_deinit(&t.report);
 	return code;
 }

@@ -27,22 +27,12 @@ enum { FEW_SAMPLES = 500 }; /* of time: with fewer there is little to expect */
 struct values {
 	struct report report;
 	const char *what;
-	uint64_t rows; /* at most; 0: not given */
-	enum isa_syntax syntax;
 	bool by_call_site;
 	unsigned kinds[8]; /* asked for */
 	size_t nkinds;
 	struct value_formats *formats;
-	struct selection *sel;
 	struct value_report *list;
-	const struct selected_event *events;
-	size_t nevents;
 };
-
-static double share_of(uint64_t part, uint64_t whole)
-{
-	return whole ? (double)part / (double)whole : 0;
-}
 
 static bool is_overview(const struct values *v)
 {
@@ -177,7 +167,7 @@ static void put_row(struct json *j, const struct values *v, const struct value_r
 	json_kstr(j, "procedure", p->name);
 	json_kaddr(j, "start", p->start);
 	json_kstr(j, "instruction",
-		value_report_text(v->list, row, v->syntax, text, sizeof text) ? text : NULL);
+		value_report_text(v->list, row, v->report.syntax, text, sizeof text) ? text : NULL);
 	put_operand(v, row, text, sizeof text);
 	json_kstr(j, "operand", text);
 	json_kstr(j, "kind", kind_name(row->kind));
@@ -197,12 +187,12 @@ static void print_json(const struct values *v)
 {
 	const struct value_procedure **procedures;
 	size_t n = value_report_procedures(v->list, &procedures);
-	uint64_t left = v->rows ? v->rows : UINT64_MAX;
+	uint64_t left = v->report.rows ? v->report.rows : UINT64_MAX;
 	struct json j;
 
 	json_init(&j, stdout);
 	json_open(&j, '{');
-	json_kstr(&j, "event", v->nevents ? v->events[0].name : NULL);
+	json_kstr(&j, "event", v->report.nevents ? v->report.event[0].name : NULL);
 	json_kuint(&j, "time", value_report_time(v->list));
 	json_kuint(&j, "values", value_report_values(v->list));
 	json_kuint(&j, "edges", value_report_edges(v->list));
@@ -293,7 +283,8 @@ static void print_row(const struct values *v, const struct value_row *row)
 	for (size_t n = text_columns(buf_cstr(&values)); n < VALUES_WIDTH; n++)
 		putchar(' ');
 	printf("  ");
-	cmd_put(stdout, value_report_text(v->list, row, v->syntax, text, sizeof text) ? text : "?");
+	cmd_put(stdout,
+		value_report_text(v->list, row, v->report.syntax, text, sizeof text) ? text : "?");
 	printf("\n");
 	buf_deinit(&values);
 	print_more_targets(v, row);
@@ -328,7 +319,7 @@ static uint64_t print_procedure(
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct value_row *row = p->rows[i];
-		bool full = printed >= most || (is_overview(v) && !v->rows &&
+		bool full = printed >= most || (is_overview(v) && !v->report.rows &&
 						       printed >= OVERVIEW_EACH && !row->advice);
 
 		if (is_overview(v) && is_covered(p, row))
@@ -352,8 +343,9 @@ static void print_heading(const struct values *v)
 
 	printf("%" PRIu64 " values, %" PRIu64 " edge samples", value_report_values(v->list),
 		value_report_edges(v->list));
-	if (v->nevents)
-		printf(", %s = %" PRIu64 " samples", v->events[0].name, value_report_time(v->list));
+	if (v->report.nevents)
+		printf(", %s = %" PRIu64 " samples", v->report.event[0].name,
+			value_report_time(v->list));
 	printf("\n");
 	if (refused)
 		printf("%" PRIu64 " more values found no room when they were collected\n", refused);
@@ -370,7 +362,9 @@ static void print_rows(const struct values *v)
 {
 	const struct value_procedure **procedures;
 	size_t n = value_report_procedures(v->list, &procedures);
-	uint64_t most = v->rows ? v->rows : is_overview(v) ? OVERVIEW_ROWS : UINT64_MAX;
+	uint64_t most = v->report.rows   ? v->report.rows
+			: is_overview(v) ? OVERVIEW_ROWS
+					 : UINT64_MAX;
 	size_t i;
 
 	for (i = 0; i < n && most; i++)
@@ -411,7 +405,6 @@ enum {
 	VALUES_BY_CALL_SITE,
 	VALUES_KIND,
 	VALUES_PLUGIN,
-	VALUES_SYNTAX
 };
 
 static int ask_kind(struct values *v, unsigned kind)
@@ -438,23 +431,12 @@ static int set_kind(struct values *v, const char *name)
 		name);
 }
 
-static int set_syntax(struct values *v, const char *name)
+static int values_option(void *arg, int c, const char *value)
 {
-	if (strcmp(name, "att") && strcmp(name, "intel"))
-		return cmd_usage("values", "--syntax takes att or intel, not '%s'", name);
-	v->syntax = strcmp(name, "att") ? ISA_INTEL : ISA_ATT;
-	return 0;
-}
-
-static int values_option(struct values *v, int c, char **argv)
-{
+	struct values *v = arg;
 	struct err e = {0};
 
 	switch (c) {
-	case 'n':
-		if (parse_uint(optarg, 1, UINT64_MAX, &v->rows))
-			return cmd_usage("values", "-n takes a number of rows, not '%s'", optarg);
-		return 0;
 	case VALUES_TARGETS:
 		return ask_kind(v, VALUE_TARGET);
 	case VALUES_STRIDES:
@@ -465,68 +447,44 @@ static int values_option(struct values *v, int c, char **argv)
 		v->by_call_site = true;
 		return 0;
 	case VALUES_KIND:
-		return set_kind(v, optarg);
+		return set_kind(v, value);
 	case VALUES_PLUGIN:
-		return value_formats_add(v->formats, optarg, &e) ? cmd_fail(&e) : 0;
-	case VALUES_SYNTAX:
-		return set_syntax(v, optarg);
+		return value_formats_add(v->formats, value, &e) ? cmd_fail(&e) : 0;
 	}
-	switch (report_option(&v->report, c, optarg, &e)) {
-	case 0:
-		return 0;
-	case 1:
-		return cmd_bad_option("values", c, argv);
-	}
-	return cmd_usage("values", "%s", e.text);
+	return 1;
 }
 
 static int parse(struct values *v, int argc, char **argv)
 {
-	static const struct option options[] = {REPORT_LONG, {"rows", required_argument, NULL, 'n'},
+	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG, REPORT_SYNTAX_LONG,
 		{"targets", no_argument, NULL, VALUES_TARGETS},
 		{"strides", no_argument, NULL, VALUES_STRIDES},
 		{"latency", no_argument, NULL, VALUES_LATENCY},
 		{"by-call-site", no_argument, NULL, VALUES_BY_CALL_SITE},
 		{"kind", required_argument, NULL, VALUES_KIND},
-		{"plugin", required_argument, NULL, VALUES_PLUGIN},
-		{"syntax", required_argument, NULL, VALUES_SYNTAX}, {0}};
-	int c, rc = 0;
+		{"plugin", required_argument, NULL, VALUES_PLUGIN}, {0}};
+	static const struct report_verb verb = {
+		"values", ":n:" REPORT_SHORT, options, values_option};
+	int rc = report_parse(&v->report, &verb, v, argc, argv);
 
-	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, ":n:" REPORT_SHORT, options, NULL)) != -1)
-		if (c == 'h')
-			return -1;
-		else
-			rc = values_option(v, c, argv);
-	if (!rc && optind + 1 < argc)
-		return cmd_usage(
-			"values", "one procedure at a time, not also '%s'", argv[optind + 1]);
-	if (!rc && optind < argc)
-		v->what = argv[optind];
-	return rc;
+	return rc ? rc : report_operand("values", argc, argv, &v->what);
 }
 
 /* ---- the whole ---- */
 
-static int report(struct values *v, struct store *s, struct err *e)
+static int report(struct values *v, struct err *e)
 {
-	struct selection_options o = {
-		.filter = v->report.filter,
-		.events = v->report.events.p,
-		.nevents = v->report.events.n,
-	};
 	struct value_report_options how = {.what = v->what,
 		.pattern = v->report.procedure,
 		.by_score = !v->what,
 		.wanted = is_wanted,
 		.arg = v};
-	int rc = selection_create(s, &o, &v->sel, e);
+	int rc = report_select(&v->report, NULL, e);
 
 	if (!rc)
-		rc = value_report_create(v->sel, &how, &v->list, e);
+		rc = value_report_create(v->report.sel, &how, &v->list, e);
 	if (rc)
 		return rc;
-	v->nevents = selection_events(v->sel, &v->events);
 	report_pager(&v->report);
 	if (v->report.json)
 		print_json(v);
@@ -537,19 +495,16 @@ static int report(struct values *v, struct store *s, struct err *e)
 
 int cmd_values(int argc, char **argv)
 {
-	struct values v = {.syntax = ISA_ATT, .formats = value_formats_create()};
-	struct store *s = NULL;
+	struct values v = {.formats = value_formats_create()};
 	struct err e = {0};
 	int code = parse(&v, argc, argv);
 
 	if (code < 0)
 		code = cmd_help_text("values");
-	else if (!code && (report_open(&v.report, &s, &e) || report(&v, s, &e)))
+	else if (!code && report(&v, &e))
 		code = cmd_fail(&e);
 	value_formats_destroy(v.formats);
 	value_report_destroy(v.list);
-	selection_destroy(v.sel);
-	store_close(s);
 	report_deinit(&v.report);
 	return code;
 }
