@@ -321,20 +321,59 @@ static void escape_glob(const char *text, struct buf *out)
 		buf_printf(out, strchr("*?[", *text) ? "[%c]" : "%c", *text);
 }
 
-int selection_profiles_of(struct selection *sel, const struct selected_image *im, selection_fn *fn,
-	void *arg, struct err *e)
+/* The filter spares the other images' unpacking; who visits decides. */
+static int profiles_of(struct selection *sel, const struct selected_image *im,
+	const struct blob_type *type, store_profile_fn *fn, void *arg, struct err *e)
 {
-	struct walk w = {.sel = sel, .only = im, .fn = fn, .arg = arg, .e = e};
 	struct store_filter filter = sel->filter;
 	struct buf glob = {0};
 	int rc;
 
-	/* The filter spares the other images' unpacking; `only` decides. */
 	escape_glob(im->path, &glob);
 	filter.image = buf_cstr(&glob);
-	rc = store_profiles(sel->store, &filter, visit, &w, e);
+	filter.type = type;
+	rc = store_profiles(sel->store, &filter, fn, arg, e);
 	buf_deinit(&glob);
+	return rc;
+}
+
+int selection_profiles_of(struct selection *sel, const struct selected_image *im, selection_fn *fn,
+	void *arg, struct err *e)
+{
+	struct walk w = {.sel = sel, .only = im, .fn = fn, .arg = arg, .e = e};
+	int rc = profiles_of(sel, im, &blob_pc, visit, &w, e);
+
 	return rc < 0 ? rc : w.rc;
+}
+
+struct blob_walk {
+	struct selection *sel;
+	const struct selected_image *only;
+	selection_blob_fn *fn;
+	void *arg;
+	struct err *e;
+};
+
+static int visit_blob(void *arg, const struct store_profile *p)
+{
+	struct blob_walk *w = arg;
+	int rc;
+
+	if (p->image != w->only->id || selection_event(w->sel, p->event) < 0)
+		return 0;
+	rc = w->fn(w->arg, p);
+	if (rc == -EBADMSG)
+		err_set(w->e, rc, "a profile of %s (%s) is damaged; 'culprit db check' tells more",
+			w->only->path, p->type->name);
+	return rc;
+}
+
+int selection_blobs_of(struct selection *sel, const struct selected_image *im,
+	const struct blob_type *type, selection_blob_fn *fn, void *arg, struct err *e)
+{
+	struct blob_walk w = {.sel = sel, .only = im, .fn = fn, .arg = arg, .e = e};
+
+	return profiles_of(sel, im, type, visit_blob, &w, e);
 }
 
 const char *selected_image_name(const struct selected_image *im)

@@ -72,6 +72,14 @@ int selection_profiles_of(struct selection *sel, const struct selected_image *im
 	void *arg, struct err *e);
 
 /*
+ * Calls fn with each profile of another type (edges, anchors) of one image, of selected events.
+ * -EBADMSG from fn is put into words.
+ */
+typedef int selection_blob_fn(void *arg, const struct store_profile *p);
+int selection_blobs_of(struct selection *sel, const struct selected_image *im,
+	const struct blob_type *type, selection_blob_fn *fn, void *arg, struct err *e);
+
+/*
  * How an image is called in labels: the base name of its path, or what stands for it.
  */
 const char *selected_image_name(const struct selected_image *im);

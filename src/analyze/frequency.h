@@ -1,0 +1,51 @@
+/*
+ * How often each block and edge of a procedure ran, estimated from what was sampled of it (section
+ * 6.1 of the DCPI paper, for chips where samples over minimum cycles say nothing).
+ *
+ * Branch outcomes of bursts carry the frequencies, the flow's conservation ties them together, and
+ * samples are weak evidence where neither says anything. That gives frequencies relative to each
+ * other. Their scale is another matter and is said apart: FREQUENCY_RELATIVE means that counts are
+ * right only within the procedure (all of them are made from its time as if instructions took what
+ * they take on the average); FREQUENCY_KNOWN that anchors tell it, within scale_low and scale_high.
+ */
+#ifndef CULPRIT_ANALYZE_FREQUENCY_H
+#define CULPRIT_ANALYZE_FREQUENCY_H
+
+#include "analyze/evidence.h"
+
+#include <stdbool.h>
+
+struct err;
+
+enum frequency_scale { FREQUENCY_RELATIVE, FREQUENCY_KNOWN, FREQUENCY_EXACT };
+
+enum frequency_confidence {
+	CONFIDENCE_LOW,
+	CONFIDENCE_MEDIUM, /* within 25% in 9 cases of 10 */
+	CONFIDENCE_HIGH,   /* within 10% in 95 cases of 100 */
+	CONFIDENCE_EXACT,
+};
+
+/* The interval holds 9 times of 10, within the procedure: its scale is taken as right. */
+struct estimate {
+	double count, low, high;
+	enum frequency_confidence confidence;
+};
+
+struct frequency {
+	const struct flow *flow; /* the evidence's */
+	enum frequency_scale scale;
+	double scale_low, scale_high;  /* factors that the scale leaves open; 0 and INFINITY when it
+					  is relative */
+	struct estimate *block, *edge; /* by block, by edge of flow->graph */
+	bool converged;                /* false: the fit came to no end, all confidence is low */
+};
+
+/* The evidence must outlive it. */
+int frequency_create(const struct evidence *ev, struct frequency **out, struct err *e);
+void frequency_destroy(struct frequency *f);
+
+const char *frequency_scale_name(enum frequency_scale scale);
+const char *frequency_confidence_name(enum frequency_confidence confidence);
+
+#endif

@@ -1,0 +1,188 @@
+#include "analyze/evidence.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "fixtures/fixture.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* The small fixture, open for reading. */
+struct scene {
+	char dir[32], path[64];
+	struct store *s;
+	struct selection *sel;
+	struct selected_image *demo;
+	struct evidence *ev;
+	struct err e;
+};
+
+static int set_up(void **state)
+{
+	struct scene *sc = xcalloc(1, sizeof *sc);
+
+	strcpy(sc->dir, "/tmp/evidence.XXXXXX");
+	assert_non_null(mkdtemp(sc->dir));
+	snprintf(sc->path, sizeof sc->path, "%s/db", sc->dir);
+	if (fixture_small(sc->path, &sc->e))
+		fail_msg("%s", sc->e.text);
+	*state = sc;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *sc = *state;
+
+	evidence_destroy(sc->ev);
+	selection_destroy(sc->sel);
+	store_close(sc->s);
+	unlink(sc->path);
+	assert_int_equal(rmdir(sc->dir), 0);
+	free(sc);
+	return 0;
+}
+
+static void select_demo(struct scene *sc, const struct selection_options *o)
+{
+	struct selected_image *images;
+	size_t n;
+
+	assert_int_equal(store_open(sc->path, STORE_READ, &sc->s, &sc->e), 0);
+	assert_int_equal(selection_create(sc->s, o, &sc->sel, &sc->e), 0);
+	n = selection_images(sc->sel, &images);
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(images[i].path, "/opt/demo/bin/demo"))
+			sc->demo = &images[i];
+	assert_non_null(sc->demo);
+}
+
+static uint64_t samples_at(const struct evidence *ev, const uint64_t *samples, uint64_t address)
+{
+	return samples[evidence_insn_at(ev->flow, address, NULL)];
+}
+
+static uint64_t edge_between(const struct evidence *ev, uint64_t from, uint64_t to)
+{
+	const struct flow *f = ev->flow;
+	uint32_t block = flow_block_at(f, from);
+
+	graph_each_out (it, &f->graph, block) {
+		uint32_t n = f->graph.edge[*it].to;
+
+		if (to ? n < f->nblocks && f->blocks[n].start == to : n == f->exit_node)
+			return ev->edges[*it];
+	}
+	return UINT64_MAX;
+}
+
+static void puts_samples_onto_the_flow(void **state)
+{
+	struct scene *sc = *state;
+	struct evidence *ev;
+
+	select_demo(sc, &(struct selection_options){0});
+	assert_int_equal(evidence_create(sc->sel, sc->demo, 0, &sc->ev, &sc->e), 0);
+	ev = sc->ev;
+	assert_int_equal(ev->code_size, 0x50);
+	assert_int_equal(ev->total, 700);
+	assert_true(ev->timed && ev->clock);
+	assert_int_equal(samples_at(ev, ev->samples, 0x401000), 50);
+	assert_int_equal(samples_at(ev, ev->samples, 0x401004), 600);
+	assert_int_equal(samples_at(ev, ev->samples, 0x402000), 50);
+	assert_int_equal(ev->nevents, 2);
+	assert_ptr_equal(ev->events[0], ev->samples);
+	assert_int_equal(samples_at(ev, ev->events[1], 0x401004), 10);
+	/* Lost and throttled samples are time as well: 8 of 1,100. */
+	assert_true(fabs(ev->period - 1e6 * (1 + 8. / 1100)) < 1);
+}
+
+/* Returns count as the edge to the exit, and are kept by where they went. */
+static void puts_edges_onto_the_flow(void **state)
+{
+	struct scene *sc = *state;
+	const struct evidence *ev;
+	uint32_t ret;
+
+	select_demo(sc, &(struct selection_options){0});
+	assert_int_equal(evidence_create(sc->sel, sc->demo, 0, &sc->ev, &sc->e), 0);
+	ev = sc->ev;
+	assert_int_equal(edge_between(ev, 0x40100b, 0x401004), 505);
+	assert_int_equal(edge_between(ev, 0x40100b, 0x40100d), 50);
+	assert_int_equal(edge_between(ev, 0x40100e, 0), 50);
+	ret = evidence_insn_at(ev->flow, 0x40100e, NULL);
+	assert_int_equal(ev->nways, 3);
+	assert_int_equal(ev->ways[0].insn, ret);
+	assert_int_equal(ev->ways[0].to, 0x401110);
+	assert_int_equal(ev->ways[0].count, 10);
+	assert_int_equal(ev->ways[1].target, 99);
+	assert_int_equal(ev->ways[1].to, 0x700);
+	assert_int_equal(ev->ways[1].count, 40);
+	/* From the fragment, where the code has no branch. */
+	assert_int_equal(ev->ways[2].count, 3);
+	assert_int_equal(ev->nanchors, 0);
+}
+
+static void needs_code(void **state)
+{
+	struct scene *sc = *state;
+
+	select_demo(sc, &(struct selection_options){0});
+	assert_int_equal(evidence_create(sc->sel, sc->demo, 2, &sc->ev, &sc->e), -ENOENT);
+	assert_non_null(strstr(sc->e.text, "twin"));
+	assert_null(strchr(sc->e.text, '\n'));
+}
+
+static void lists_procedures_by_time(void **state)
+{
+	struct scene *sc = *state;
+	const struct evidence_procedure *list;
+	struct evidence_source *source;
+
+	select_demo(sc, &(struct selection_options){0});
+	assert_int_equal(evidence_source_create(sc->sel, sc->demo, &source, &sc->e), 0);
+	assert_int_equal(evidence_source_procedures(source, &list), 4);
+	assert_int_equal(list[0].procedure, 0);
+	assert_int_equal(list[0].samples, 700);
+	assert_int_equal(list[1].procedure, 1);
+	assert_int_equal(list[1].samples, 200);
+	assert_int_equal(list[3].samples, 40);
+	assert_int_equal(evidence_take(source, 0, &sc->ev, &sc->e), 0);
+	evidence_source_destroy(source);
+	assert_int_equal(sc->ev->total, 700);
+}
+
+static void without_a_clock(void **state)
+{
+	static const char *const faults[] = {"page-faults"};
+	struct scene *sc = *state;
+
+	select_demo(sc, &(struct selection_options){.events = faults, .nevents = 1});
+	assert_int_equal(evidence_create(sc->sel, sc->demo, 0, &sc->ev, &sc->e), 0);
+	assert_false(sc->ev->timed);
+	assert_int_equal(sc->ev->total, 0);
+	assert_int_equal(samples_at(sc->ev, sc->ev->samples, 0x401004), 0);
+	assert_int_equal(samples_at(sc->ev, sc->ev->events[0], 0x401004), 10);
+	assert_int_equal(edge_between(sc->ev, 0x40100b, 0x401004), 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(puts_samples_onto_the_flow, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(puts_edges_onto_the_flow, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(needs_code, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(lists_procedures_by_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(without_a_clock, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+#include "analyze/frequency.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "flow/assembled.h"
+#include "isa/decode.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* A program that runs at random: each block has its probability to branch and its cycles. */
+struct machine_block {
+	double taken;  /* of a block that branches: to the edge that is no fall-through */
+	double cycles; /* of one execution */
+};
+
+enum { BURST = 100, PERIOD = 2000 };
+
+struct run {
+	struct evidence ev;
+	double *block, *edge; /* exact */
+	unsigned long long state;
+};
+
+static double draw(struct run *r)
+{
+	r->state = r->state * 6364136223846793005u + 1442695040888963407u;
+	return (double)(r->state >> 11) / 9007199254740992.0;
+}
+
+/* Which edge leaves a node this time. */
+static uint32_t choose(struct run *r, const struct machine_block *m, uint32_t node)
+{
+	const struct graph *g = &r->ev.flow->graph;
+	uint32_t fall = GRAPH_NONE, other = GRAPH_NONE;
+
+	graph_each_out (it, g, node)
+		if (r->ev.flow->edge_kind[*it] == FLOW_EDGE_UNSEEN)
+			continue;
+		else if (r->ev.flow->edge_kind[*it] == FLOW_EDGE_FALL)
+			fall = *it;
+		else
+			other = *it;
+	if (fall == GRAPH_NONE || other == GRAPH_NONE)
+		return fall == GRAPH_NONE ? other : fall;
+	return draw(r) < m[node].taken ? other : fall;
+}
+
+/*
+ * Runs for so many blocks. Time is sampled on random instructions of the block that it meets; from
+ * every sample the next branches are written down.
+ */
+static void run(struct run *r, const struct machine_block *m, uint64_t blocks)
+{
+	const struct flow *f = r->ev.flow;
+	uint32_t node = f->entry_node, burst = 0;
+	double next = draw(r) * PERIOD, now = 0;
+
+	for (uint64_t i = 0; i < blocks;) {
+		uint32_t edge = node == f->exit_node ? GRAPH_NONE : choose(r, m, node);
+
+		if (node < f->nblocks) {
+			i++;
+			r->block[node]++;
+			for (now += m[node].cycles; now >= next; next += 2 * PERIOD * draw(r)) {
+				uint32_t n = (uint32_t)(draw(r) * f->blocks[node].count);
+
+				r->ev.samples[f->blocks[node].first + n]++;
+				r->ev.total++;
+				burst = BURST;
+			}
+		}
+		if (edge == GRAPH_NONE) {
+			node = f->entry_node;
+			continue;
+		}
+		r->edge[edge]++;
+		if (burst && f->blocks[node].end == FLOW_BRANCHES && node < f->nblocks) {
+			r->ev.edges[edge]++;
+			burst--;
+		}
+		node = f->graph.edge[edge].to;
+	}
+}
+
+static void run_init(struct run *r, const char *name)
+{
+	*r = (struct run){.ev = {.flow = flow_of(name), .period = PERIOD, .timed = true}};
+	r->ev.samples = xcalloc(r->ev.flow->ninsns, sizeof *r->ev.samples);
+	r->ev.edges = xcalloc(r->ev.flow->graph.edges, sizeof *r->ev.edges);
+	r->block = xcalloc(r->ev.flow->nblocks, sizeof *r->block);
+	r->edge = xcalloc(r->ev.flow->graph.edges, sizeof *r->edge);
+	r->state = 88172645463325252u;
+}
+
+static void run_deinit(struct run *r)
+{
+	flow_destroy(r->ev.flow);
+	free(r->ev.samples);
+	free(r->ev.edges);
+	free(r->block);
+	free(r->edge);
+}
+
+/* Estimates that are relative, made right in the sum of instructions. */
+static double factor_of(const struct run *r, const struct frequency *f)
+{
+	double exact = 0, estimated = 0;
+
+	for (uint32_t b = 0; b < r->ev.flow->nblocks; b++) {
+		exact += r->block[b] * r->ev.flow->blocks[b].count;
+		estimated += f->block[b].count * r->ev.flow->blocks[b].count;
+	}
+	return exact / estimated;
+}
+
+static void within(double estimate, double exact, double share)
+{
+	if (!(fabs(estimate - exact) <= share * exact))
+		fail_msg("%g is not %g", estimate, exact);
+}
+
+/*
+ * An outer loop around an inner one and a diamond. The inner loop is fast, one side of the diamond
+ * takes nearly all the time.
+ */
+static const char nested[] = ".globl nested\n.type nested, @function\nnested:\n"
+			     "1: nop\n nop\n"
+			     "2: nop\n nop\n nop\n jne 2b\n"
+			     " nop\n je 3f\n"
+			     " nop\n nop\n jmp 4f\n"
+			     "3: nop\n"
+			     "4: nop\n jne 1b\n ret\n";
+
+static void recovers_frequencies_whatever_instructions_take(void **state)
+{
+	/* Blocks: 0 outer header, 1 inner, 2 test, 3 and 4 sides, 5 outer test, 6 return. */
+	static const struct machine_block m[] = {
+		{0, 1}, {0.9, 0.5}, {0.3, 2}, {0, 300}, {0, 1}, {0.99, 1}, {0, 1}};
+	struct run r;
+	struct frequency *f;
+	struct err e = {0};
+	double factor;
+
+	(void)state;
+	assemble(nested);
+	run_init(&r, "nested");
+	assert_int_equal(r.ev.flow->nblocks, sizeof m / sizeof *m);
+	run(&r, m, 3000000);
+	assert_int_equal(frequency_create(&r.ev, &f, &e), 0);
+	assert_true(f->converged);
+	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
+	assert_true(f->scale_low == 0 && isinf(f->scale_high));
+	factor = factor_of(&r, f);
+	for (uint32_t b = 0; b < 6; b++) {
+		within(factor * f->block[b].count, r.block[b], 0.06);
+		assert_true(f->block[b].low < f->block[b].count);
+		assert_true(f->block[b].high > f->block[b].count);
+	}
+	for (uint32_t i = 0; i < r.ev.flow->graph.edges; i++)
+		if (r.edge[i] > 10000)
+			within(factor * f->edge[i].count, r.edge[i], 0.06);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+/* Where no burst came to, samples are all there is, and what is made of them is not trusted. */
+static void without_edges_nothing_is_certain(void **state)
+{
+	static const struct machine_block m[] = {
+		{0, 1}, {0.9, 0.5}, {0.3, 2}, {0, 3}, {0, 1}, {0.99, 1}, {0, 1}};
+	struct run r;
+	struct frequency *f;
+	struct err e = {0};
+
+	(void)state;
+	assemble(nested);
+	run_init(&r, "nested");
+	run(&r, m, 300000);
+	memset(r.ev.edges, 0, r.ev.flow->graph.edges * sizeof *r.ev.edges);
+	assert_int_equal(frequency_create(&r.ev, &f, &e), 0);
+	for (uint32_t b = 0; b < r.ev.flow->nblocks; b++)
+		assert_int_equal(f->block[b].confidence, CONFIDENCE_LOW);
+	assert_true(f->block[1].count > f->block[0].count);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+/* A procedure that nothing was sampled of. */
+static void nothing_at_all(void **state)
+{
+	struct run r;
+	struct frequency *f;
+	struct err e = {0};
+
+	(void)state;
+	assemble(nested);
+	run_init(&r, "nested");
+	assert_int_equal(frequency_create(&r.ev, &f, &e), 0);
+	for (uint32_t b = 0; b < r.ev.flow->nblocks; b++)
+		assert_int_equal(f->block[b].confidence, CONFIDENCE_LOW);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+/* A computed jump that the graph does not resolve: where bursts saw it go counts. */
+static void follows_what_was_seen(void **state)
+{
+	struct run r;
+	struct frequency *f;
+	struct err e = {0};
+	struct evidence_way ways[2] = {{.count = 300}, {.count = 100}};
+	uint32_t jump = GRAPH_NONE;
+
+	(void)state;
+	assemble(".globl seen\n.type seen, @function\nseen:\n"
+		 " push %rax\n jmp *%rdi\n"
+		 " inc %eax\n inc %eax\n ret\n"
+		 " inc %eax\n inc %eax\n inc %eax\n ret\n");
+	run_init(&r, "seen");
+	for (uint32_t i = 0; i < r.ev.flow->ninsns; i++)
+		if (r.ev.flow->insns[i].kind == INSN_JUMP_INDIRECT)
+			jump = i;
+	assert_int_not_equal(jump, GRAPH_NONE);
+	ways[0].insn = ways[1].insn = jump;
+	ways[0].to = r.ev.flow->insns[jump + 1].address;
+	ways[1].to = r.ev.flow->insns[jump + 4].address;
+	r.ev.ways = ways;
+	r.ev.nways = 2;
+	for (uint32_t i = 0; i < r.ev.flow->ninsns; i++)
+		r.ev.total += r.ev.samples[i] = 100;
+	assert_int_equal(frequency_create(&r.ev, &f, &e), 0);
+	within(f->block[1].count, 0.75 * f->block[0].count, 0.02);
+	within(f->block[2].count, 0.25 * f->block[0].count, 0.05);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+static int tear_down(void **state)
+{
+	forget_built();
+	return close_workshop(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			recovers_frequencies_whatever_instructions_take, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(
+			without_edges_nothing_is_certain, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_at_all, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(follows_what_was_seen, open_workshop, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
