@@ -133,7 +133,7 @@ e2e: $(BUILD)/tests/fixtures/makedb $(BUILD)/tests/fixtures/anchor_rate
 
 build/fuzz/%.o: %.c | $(SKELETONS) build/.packages
 	@mkdir -p $(@D)
-	$(CLANG) -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -Ibuild/gen -O1 -g \
+	$(CLANG) -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -Itests -Ibuild/gen -O1 -g \
 		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
 		-MMD -MP -c -o $@ $<
 

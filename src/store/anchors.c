@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "store/thin.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -33,8 +34,6 @@
 #define ANCHOR_KERNEL   0x02
 #define ANCHOR_MANY     0x04
 #define ANCHOR_LEAST    6 /* bytes of an anchor */
-
-typedef unsigned __int128 wide;
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {
@@ -175,30 +174,32 @@ static int read_all(const void *p, size_t n, struct anchor *list, size_t *count)
 	return r;
 }
 
-/*
- * Leaves ANCHORS_MOST of a sorted list that is longer: systematic sampling. The sum of the weights
- * is cut into as many equal pieces, and what covers the middle of a piece stays and stands for it.
- * So every stretch of code keeps its share, and nothing is drawn at random.
- */
+static uint64_t seed_of(const struct anchor *list, size_t n)
+{
+	uint64_t seed = n;
+
+	for (size_t i = 0; i < n; i++) {
+		seed = thin_seed(seed, list[i].pc);
+		seed = thin_seed(seed, list[i].between);
+		seed = thin_seed(seed, list[i].weight);
+	}
+	return seed;
+}
+
+/* Leaves ANCHORS_MOST of a sorted list that is longer. */
 static size_t thin(struct anchor *list, size_t n)
 {
-	wide total = 0, passed = 0;
-	size_t kept = 0, piece = 0;
+	_cleanup_free_ uint64_t *weights = xcalloc(n, sizeof *weights);
+	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++)
-		total += list[i].weight;
+		weights[i] = list[i].weight;
+	thin_weights(weights, n, ANCHORS_MOST, seed_of(list, n));
 	for (size_t i = 0; i < n; i++) {
-		size_t first = piece;
-		wide weight;
-
-		passed += list[i].weight;
-		while (piece < ANCHORS_MOST && total * (2 * piece + 1) < passed * 2 * ANCHORS_MOST)
-			piece++;
-		weight = total * piece / ANCHORS_MOST - total * first / ANCHORS_MOST;
-		if (piece == first)
+		if (!weights[i])
 			continue;
 		list[kept] = list[i];
-		list[kept++].weight = weight > UINT64_MAX ? UINT64_MAX : (uint64_t)weight;
+		list[kept++].weight = weights[i];
 	}
 	return kept;
 }

@@ -1,17 +1,16 @@
 #include "store/edges.h"
 
 #include "base/buf.h"
-#include "base/vec.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
  * An edge profile (unpacked):
  *
- *   uleb    number of other images
- *   u64     key of each, ascending
+ *   keys of other images (keys.h)
  *   uleb    number of edges
  *   edges, by from, target and to, each:
  *     u8      bit 0: the count is 1; bit 1: the target is in another image;
@@ -21,10 +20,9 @@
  *     sleb    to - from modulo 2^64; with bit 1 instead a uleb, to
  *     uleb    count - 2, only without bit 0
  *
- * 1. Keys ascend, and none is 0.
- * 2. d is from less the one before (less 0 for the first).
- * 3. Edges ascend, so that none is there twice; no count is 0.
- * 4. The last edge ends the blob.
+ * 1. d is from less the one before (less 0 for the first).
+ * 2. Edges ascend, so that none is there twice; no count is 0.
+ * 3. The last edge ends the blob.
  *
  * Most targets are in the same image and near: two or three bytes and the count.
  */
@@ -33,8 +31,6 @@
 #define EDGE_MORE  0x80
 #define EDGE_LOW   5 /* bits of d in the first byte */
 #define EDGE_LEAST 2 /* bytes of an edge */
-
-typedef VEC(uint64_t) key_list;
 
 /* ---- keys of images ---- */
 
@@ -55,32 +51,6 @@ uint64_t edge_image_key(enum image_kind kind, const struct image_id *id, const c
 
 	h = id->size ? hash_more(h, id->bytes, id->size) : hash_more(h, path, strlen(path));
 	return h ? h : 1;
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void settle_keys(key_list *keys)
-{
-	size_t kept = 0;
-
-	vec_sort(keys, compare_keys);
-	for (size_t i = 0; i < keys->n; i++)
-		if (!kept || keys->p[kept - 1] != keys->p[i])
-			keys->p[kept++] = keys->p[i];
-	keys->n = kept;
-}
-
-static uint64_t key_number(const key_list *keys, uint64_t key)
-{
-	const uint64_t *found = bsearch(&key, keys->p, keys->n, sizeof key, compare_keys);
-
-	assert(found);
-	return (uint64_t)(found - keys->p);
 }
 
 /* ---- lists ---- */
@@ -120,15 +90,8 @@ size_t edges_settle(struct edge *list, size_t n)
 
 /* ---- writing ---- */
 
-static void put_head(struct buf *out, const key_list *keys, uint64_t edges)
-{
-	buf_uleb(out, keys->n);
-	vec_each (key, keys)
-		buf_u64(out, *key);
-	buf_uleb(out, edges);
-}
-
-static void put_edge(struct buf *out, uint64_t before, const struct edge *e, const key_list *keys)
+static void put_edge(
+	struct buf *out, uint64_t before, const struct edge *e, const struct key_list *keys)
 {
 	uint64_t d = e->from - before, more = d >> EDGE_LOW;
 
@@ -137,7 +100,7 @@ static void put_edge(struct buf *out, uint64_t before, const struct edge *e, con
 	if (more)
 		buf_uleb(out, more);
 	if (e->target) {
-		buf_uleb(out, key_number(keys, e->target));
+		buf_uleb(out, key_list_number(keys, e->target));
 		buf_uleb(out, e->to);
 	} else {
 		buf_sleb(out, (int64_t)(e->to - e->from));
@@ -148,48 +111,31 @@ static void put_edge(struct buf *out, uint64_t before, const struct edge *e, con
 
 void edges_pack(const struct edge *list, size_t n, struct buf *out)
 {
-	key_list keys = {0};
+	struct key_list keys = {0};
 
 	for (size_t i = 0; i < n; i++)
 		if (list[i].target)
-			*vec_add(&keys) = list[i].target;
-	settle_keys(&keys);
-	put_head(out, &keys, n);
+			*vec_add(&keys.list) = list[i].target;
+	key_list_settle(&keys);
+	key_list_put(&keys, out);
+	buf_uleb(out, n);
 	for (size_t i = 0; i < n; i++) {
 		assert(list[i].count && (!i || edge_compare(&list[i - 1], &list[i]) < 0));
 		put_edge(out, i ? list[i - 1].from : 0, &list[i], &keys);
 	}
-	vec_deinit(&keys);
+	key_list_deinit(&keys);
 }
 
 /* ---- reading ---- */
 
-static uint64_t reader_key(const struct edge_reader *r, uint64_t number)
-{
-	struct cursor c = cursor_over(r->keys + number * sizeof(uint64_t), sizeof(uint64_t));
-
-	return cursor_u64(&c);
-}
-
 int edge_reader_init(struct edge_reader *r, const void *p, size_t n)
 {
-	uint64_t last = 0;
-
 	*r = (struct edge_reader){.at = cursor_over(p, n)};
-	r->nkeys = cursor_uleb(&r->at);
-	if (r->nkeys > cursor_left(&r->at) / sizeof(uint64_t))
+	if (key_table_read(&r->keys, &r->at))
 		return -EBADMSG;
-	r->keys = cursor_bytes(&r->at, r->nkeys * sizeof(uint64_t));
 	r->left = cursor_uleb(&r->at);
 	if (r->at.failed || r->left > cursor_left(&r->at) / EDGE_LEAST)
 		return -EBADMSG;
-	for (uint64_t i = 0; i < r->nkeys; i++) {
-		uint64_t key = reader_key(r, i);
-
-		if (key <= last)
-			return -EBADMSG;
-		last = key;
-	}
 	return 0;
 }
 
@@ -202,9 +148,9 @@ static int read_target(struct edge_reader *r, uint8_t head, struct edge *e)
 		return 0;
 	}
 	number = cursor_uleb(&r->at);
-	if (number >= r->nkeys)
+	if (number >= r->keys.n)
 		return -EBADMSG;
-	e->target = reader_key(r, number);
+	e->target = key_table_at(&r->keys, number);
 	e->to = cursor_uleb(&r->at);
 	return 0;
 }
@@ -265,14 +211,14 @@ static int merger_next(struct edge_merger *m, struct edge *out)
 	return 1;
 }
 
-static void add_keys(const struct edge_reader *r, key_list *keys)
+static void add_keys(const struct edge_reader *r, struct key_list *keys)
 {
-	for (uint64_t i = 0; i < r->nkeys; i++)
-		*vec_add(keys) = reader_key(r, i);
+	for (uint64_t i = 0; i < r->keys.n; i++)
+		*vec_add(&keys->list) = key_table_at(&r->keys, i);
 }
 
 static int merge_edges(
-	struct edge_merger *m, const key_list *keys, struct buf *body, uint64_t *edges)
+	struct edge_merger *m, const struct key_list *keys, struct buf *body, uint64_t *edges)
 {
 	uint64_t before = 0;
 	struct edge e;
@@ -291,7 +237,7 @@ static int edge_merge(const void *a, size_t na, const void *b, size_t nb, struct
 {
 	struct edge_merger m;
 	struct buf body = {0};
-	key_list keys = {0};
+	struct key_list keys = {0};
 	uint64_t edges;
 	int r;
 
@@ -299,14 +245,15 @@ static int edge_merge(const void *a, size_t na, const void *b, size_t nb, struct
 		return -EBADMSG;
 	add_keys(&m.a, &keys);
 	add_keys(&m.b, &keys);
-	settle_keys(&keys);
+	key_list_settle(&keys);
 	r = merge_edges(&m, &keys, &body, &edges);
 	if (!r) {
-		put_head(out, &keys, edges);
+		key_list_put(&keys, out);
+		buf_uleb(out, edges);
 		buf_put(out, body.p, body.n);
 	}
 	buf_deinit(&body);
-	vec_deinit(&keys);
+	key_list_deinit(&keys);
 	return r;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/cursor.h"
 #include "image/image.h"
+#include "store/keys.h"
 #include "store/store.h"
 
 #include <stddef.h>
@@ -43,8 +44,8 @@ void edges_pack(const struct edge *list, size_t n, struct buf *out);
 
 struct edge_reader {
 	struct cursor at;
-	const uint8_t *keys;
-	uint64_t nkeys, left;
+	struct key_table keys;
+	uint64_t left;
 	struct edge last; /* count 0: there was none */
 };
 int edge_reader_init(struct edge_reader *r, const void *p, size_t n); /* -EBADMSG */

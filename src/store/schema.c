@@ -6,7 +6,7 @@
 /*
  * The database, version 1. The header of the SQLite file holds application_id STORE_APPLICATION and
  * user_version STORE_VERSION. Blobs marked (packed) are laid out where they are written: pack.c,
- * edges.c, images.c, procedures.c, totals.c. Times are microseconds since 1970.
+ * edges.c, anchors.c, walks.c, images.c, procedures.c, totals.c. Times are microseconds since 1970.
  *
  *  1. A stretch is what one flush wrote, or several flushes put together by compaction. Profiles,
  *     totals and accounting of one stretch come and go together.

@@ -2,6 +2,7 @@
 #include "store/anchors.h"
 #include "store/edges.h"
 #include "store/store_internal.h"
+#include "store/walks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -247,6 +248,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_pc);
 	store_register(s, &blob_edge);
 	store_register(s, &blob_anchor);
+	store_register(s, &blob_walk);
 	r = open_by_mode(s, e);
 	if (r) {
 		store_close(s);

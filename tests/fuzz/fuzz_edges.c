@@ -1,21 +1,11 @@
 /*
  * Edge profiles from any bytes: what decodes is sorted, survives packing again, and merging adds.
  */
-#include "base/buf.h"
+#include "base/vec.h"
+#include "fuzz/blob_rig.h"
 #include "store/edges.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 typedef VEC(struct edge) edge_list;
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static bool read_edges(const uint8_t *p, size_t n, edge_list *out)
 {
@@ -48,34 +38,7 @@ static bool repack(const uint8_t *p, size_t n, struct buf *again)
 	return good;
 }
 
-static void merge_both_ways(const struct buf *a, const struct buf *b)
-{
-	struct buf ab = {0}, ba = {0};
-	uint64_t wa = 0, wb = 0, sum = 0, both;
-
-	require(!blob_edge.merge(a->p, a->n, b->p, b->n, &ab));
-	require(!blob_edge.merge(b->p, b->n, a->p, a->n, &ba));
-	require(ab.n == ba.n && !memcmp(ab.p, ba.p, ab.n));
-	require(!blob_edge.weight(a->p, a->n, &wa) && !blob_edge.weight(b->p, b->n, &wb) &&
-		!blob_edge.weight(ab.p, ab.n, &sum));
-	if (__builtin_add_overflow(wa, wb, &both))
-		both = UINT64_MAX;
-	require(sum == both);
-	buf_deinit(&ab);
-	buf_deinit(&ba);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct buf a = {0}, b = {0};
-	size_t half;
-
-	if (!size)
-		return 0;
-	half = 1 + (size - 1) * data[0] / 255;
-	if (repack(data + 1, half - 1, &a) && repack(data + half, size - half, &b))
-		merge_both_ways(&a, &b);
-	buf_deinit(&a);
-	buf_deinit(&b);
-	return 0;
+	return fuzz_two(&blob_edge, repack, data, size);
 }

@@ -1,6 +1,6 @@
 #include "store/anchors.h"
 
-#include "store/fixture.h"
+#include "store/blob_rig.h"
 
 static void assert_same(const struct anchor *a, const struct anchor *b)
 {
@@ -55,9 +55,7 @@ static void packs(void **state)
 		b.n = 0;
 		anchors_pack(several + from, SEVERAL - from, &b);
 		assert_reads(&b, several + from, SEVERAL - from);
-		assert_int_equal(blob_anchor.check(b.p, b.n), 0);
-		for (size_t cut = 0; cut < b.n; cut++)
-			assert_int_equal(blob_anchor.check(b.p, cut), -EBADMSG);
+		assert_whole(&blob_anchor, &b);
 	}
 	assert_int_equal(b.n, 1);
 	buf_deinit(&b);
@@ -90,19 +88,13 @@ static void bytes_are_fixed(void **state)
 
 	(void)state;
 	anchors_pack(list, 2, &b);
-	assert_int_equal(b.n, sizeof want);
-	assert_memory_equal(b.p, want, sizeof want);
+	assert_bytes(&b, want, sizeof want);
 	buf_deinit(&b);
 }
 
-#define NINE_FF "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
-
 static void refused(void **state)
 {
-	static const struct {
-		const char *why, *bytes;
-		size_t n;
-	} bad[] = {
+	static const struct bad_blob bad[] = {
 		{"nothing", "", 0},
 		{"ends inside the number", "\x80", 1},
 		{"more than bytes", "\x02\x10\x00\x00\x05\x00\x00", 7},
@@ -124,12 +116,7 @@ static void refused(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		if (blob_anchor.check(bad[i].bytes, bad[i].n) != -EBADMSG) {
-			print_error("not refused: %s\n", bad[i].why);
-			fail();
-		}
-	}
+	assert_refused(&blob_anchor, bad, sizeof bad / sizeof *bad);
 	/* What they are variations of. */
 	assert_int_equal(blob_anchor.check("\x00", 1), 0);
 	assert_int_equal(blob_anchor.check("\x01\x10\x00\x00\x05\x00\x00", 7), 0);
@@ -159,33 +146,19 @@ static void too_many(void **state)
 
 /* ---- merging ---- */
 
-static uint64_t weight_of(const struct buf *b)
-{
-	uint64_t weight = 0;
-
-	assert_int_equal(blob_anchor.weight(b->p, b->n, &weight), 0);
-	return weight;
-}
-
 static void merges(void **state)
 {
 	struct buf a = {0}, b = {0}, out = {0};
 
 	(void)state;
 	for (size_t i = 0; i <= SEVERAL; i++) {
-		a.n = b.n = out.n = 0;
+		a.n = b.n = 0;
 		anchors_pack(several, i, &a);
 		anchors_pack(several + i, SEVERAL - i, &b);
-		assert_int_equal(blob_anchor.merge(a.p, a.n, b.p, b.n, &out), 0);
-		assert_reads(&out, several, SEVERAL);
-		out.n = 0;
-		assert_int_equal(blob_anchor.merge(b.p, b.n, a.p, a.n, &out), 0);
+		blob_merge(&blob_anchor, &a, &b, &out);
 		assert_reads(&out, several, SEVERAL);
 	}
-	assert_int_equal(weight_of(&out), UINT64_MAX);
-	out.n = 0;
-	assert_int_equal(blob_anchor.merge(a.p, a.n - 1, b.p, b.n, &out), -EBADMSG);
-	assert_int_equal(out.n, 0);
+	assert_int_equal(blob_weight(&blob_anchor, &out), UINT64_MAX);
 	buf_deinit(&a);
 	buf_deinit(&b);
 	buf_deinit(&out);
@@ -206,7 +179,7 @@ static void pack_many(struct buf *out, uint64_t pc, size_t n, uint64_t weight)
 /* Too many are thinned: the weights keep their sum, and every procedure its share of them. */
 static void bounded(void **state)
 {
-	struct buf a = {0}, b = {0}, out = {0}, other = {0};
+	struct buf a = {0}, b = {0}, out = {0};
 	struct anchor_reader r;
 	struct anchor x;
 	uint64_t count[2] = {0}, weight[2] = {0}, time[2] = {0};
@@ -214,11 +187,8 @@ static void bounded(void **state)
 	(void)state;
 	pack_many(&a, 0x100, 1000, 3);
 	pack_many(&b, 0x200, 1000, 1);
-	assert_int_equal(blob_anchor.merge(a.p, a.n, b.p, b.n, &out), 0);
-	assert_int_equal(blob_anchor.merge(b.p, b.n, a.p, a.n, &other), 0);
-	assert_int_equal(out.n, other.n);
-	assert_memory_equal(out.p, other.p, out.n);
-	assert_int_equal(weight_of(&out), 4000);
+	blob_merge(&blob_anchor, &a, &b, &out);
+	assert_int_equal(blob_weight(&blob_anchor, &out), 4000);
 	assert_int_equal(anchor_reader_init(&r, out.p, out.n), 0);
 	while (anchor_reader_next(&r, &x) > 0) {
 		count[x.pc == 0x200]++;
@@ -234,74 +204,35 @@ static void bounded(void **state)
 	buf_deinit(&a);
 	buf_deinit(&b);
 	buf_deinit(&out);
-	buf_deinit(&other);
 }
 
 /* ---- in a database ---- */
 
-static const struct store_filter only_anchors = {.type = &blob_anchor};
-
-static int add_anchors(struct fixture *f, int minute, size_t n)
-{
-	struct buf data = {0};
-	struct store_profile p = {.epoch = f->epoch,
-		.event = f->event.id,
-		.image = f->image,
-		.process = f->process,
-		.t0 = T0 + minute * MINUTE,
-		.t1 = T0 + (minute + 1) * MINUTE,
-		.type = &blob_anchor};
-	int r;
-
-	pack_many(&data, 0x100, n, 2);
-	p.data = data.p;
-	p.size = data.n;
-	r = store_profile_add(f->s, &p, &f->e);
-	buf_deinit(&data);
-	return r;
-}
-
-static uint64_t fill(struct fixture *f)
-{
-	uint64_t samples;
-
-	ok(f, store_begin(f->s, &f->e));
-	samples = add_flush(f, 0, 40);
-	ok(f, add_anchors(f, 0, 1000));
-	samples += add_flush(f, 1, 40);
-	ok(f, add_anchors(f, 1, 500));
-	ok(f, store_commit(f->s, &f->e));
-	return samples;
-}
-
 static void are_no_samples_of_their_own(void **state)
 {
-	static const struct store_filter only_pcs = {.type = &blob_pc};
-	struct fixture *f = *state;
-	uint64_t samples = fill(f);
+	struct buf a = {0}, b = {0};
 
-	assert_int_equal(profile_samples(f, &only_pcs), samples);
-	assert_int_equal(profile_samples(f, &only_anchors), 3000);
-	assert_sound(f);
-	ok(f, store_compact(f->s, INT64_MAX, INT64_MAX, &f->e));
-	assert_int_equal(profile_rows(f, NULL), 2);
-	assert_int_equal(profile_samples(f, &only_anchors), 3000);
-	assert_sound(f);
+	pack_many(&a, 0x100, 1000, 2);
+	pack_many(&b, 0x100, 500, 2);
+	assert_no_samples_of_their_own(*state, &blob_anchor, &a, &b);
+	buf_deinit(&a);
+	buf_deinit(&b);
 }
 
 static void come_along_and_expire(void **state)
 {
-	struct fixture *f = *state, other = {0};
+	struct buf a = {0}, b = {0};
 
-	fill(f);
-	snprintf(other.path, sizeof other.path, "%s/other.db", f->dir);
-	ok(&other, store_open(other.path, STORE_WRITE, &other.s, &other.e));
-	ok(&other, store_merge(other.s, f->s, &other.e));
-	assert_int_equal(profile_samples(&other, &only_anchors), 3000);
-	assert_sound(&other);
-	ok(&other, store_expire(other.s, T0 + MINUTE, 0, &other.e));
-	assert_int_equal(profile_samples(&other, &only_anchors), 1000);
-	store_close(other.s);
+	pack_many(&a, 0x100, 1000, 2);
+	pack_many(&b, 0x100, 500, 2);
+	assert_come_along_and_expire(*state, &blob_anchor, &a, &b);
+	buf_deinit(&a);
+	buf_deinit(&b);
+}
+
+static void damaged_ones_stay_out(void **state)
+{
+	assert_damaged_stay_out(*state, &blob_anchor, "\x01\x10", 2);
 }
 
 int main(void)
@@ -315,6 +246,7 @@ int main(void)
 		cmocka_unit_test(bounded),
 		cmocka_unit_test_setup_teardown(are_no_samples_of_their_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(come_along_and_expire, setup, teardown),
+		cmocka_unit_test_setup_teardown(damaged_ones_stay_out, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

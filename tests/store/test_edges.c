@@ -1,6 +1,6 @@
 #include "store/edges.h"
 
-#include "store/fixture.h"
+#include "store/blob_rig.h"
 
 #define KEY 0x1122334455667788
 
@@ -46,9 +46,7 @@ static void packs(void **state)
 		b.n = 0;
 		edges_pack(list + from, n - from, &b);
 		assert_reads(&b, list + from, n - from);
-		assert_int_equal(blob_edge.check(b.p, b.n), 0);
-		for (size_t cut = 0; cut < b.n; cut++)
-			assert_int_equal(blob_edge.check(b.p, cut), -EBADMSG);
+		assert_whole(&blob_edge, &b);
 	}
 	assert_int_equal(b.n, 2); /* no keys, no edges */
 	buf_deinit(&b);
@@ -65,19 +63,13 @@ static void bytes_are_fixed(void **state)
 
 	(void)state;
 	edges_pack(list, 4, &b);
-	assert_int_equal(b.n, sizeof want);
-	assert_memory_equal(b.p, want, sizeof want);
+	assert_bytes(&b, want, sizeof want);
 	buf_deinit(&b);
 }
 
-#define NINE_FF "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
-
 static void refused(void **state)
 {
-	static const struct {
-		const char *why, *bytes;
-		size_t n;
-	} bad[] = {
+	static const struct bad_blob bad[] = {
 		{"nothing", "", 0},
 		{"ends inside the number of keys", "\x80", 1},
 		{"more keys than bytes", "\x01\x01\x00", 3},
@@ -104,12 +96,7 @@ static void refused(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		if (blob_edge.check(bad[i].bytes, bad[i].n) != -EBADMSG) {
-			print_error("not refused: %s\n", bad[i].why);
-			fail();
-		}
-	}
+	assert_refused(&blob_edge, bad, sizeof bad / sizeof *bad);
 	/* What they are variations of. */
 	assert_int_equal(blob_edge.check("\x00\x00", 2), 0);
 	assert_int_equal(blob_edge.check("\x00\x01\x41\x02", 4), 0);
@@ -141,20 +128,14 @@ static const struct edge both[] = {{0, 5, 4, 4}, {1, 0, 9, 1}, {5, 0, 6, 1}, {5,
 static void merges(void **state)
 {
 	struct buf a = {0}, b = {0}, out = {0};
-	uint64_t samples;
 
 	(void)state;
 	edges_pack(some, 4, &a);
 	edges_pack(more, 6, &b);
-	assert_int_equal(blob_edge.merge(a.p, a.n, b.p, b.n, &out), 0);
+	blob_merge(&blob_edge, &a, &b, &out);
 	assert_reads(&out, both, 7);
+	assert_int_equal(blob_weight(&blob_edge, &b), 21);
 	out.n = 0;
-	assert_int_equal(blob_edge.merge(b.p, b.n, a.p, a.n, &out), 0);
-	assert_reads(&out, both, 7);
-	assert_int_equal(blob_edge.weight(b.p, b.n, &samples), 0);
-	assert_int_equal(samples, 21);
-	out.n = 0;
-	assert_int_equal(blob_edge.merge(a.p, a.n, b.p, b.n - 1, &out), -EBADMSG);
 	assert_int_equal(blob_edge.merge(a.p, 1, b.p, b.n, &out), -EBADMSG);
 	assert_int_equal(out.n, 0);
 	assert_int_equal(blob_edge.merge("\0\0", 2, b.p, b.n, &out), 0);
@@ -181,40 +162,15 @@ static void keys_are_fixed(void **state)
 
 /* ---- in a database ---- */
 
-static const struct store_filter only_edges = {.type = &blob_edge};
-
-static int add_edges(struct fixture *f, int minute, const struct edge *list, size_t n)
+static void are_no_samples_of_their_own(void **state)
 {
-	struct buf data = {0};
-	struct store_profile p = {.epoch = f->epoch,
-		.event = f->event.id,
-		.image = f->image,
-		.process = f->process,
-		.t0 = T0 + minute * MINUTE,
-		.t1 = T0 + (minute + 1) * MINUTE,
-		.type = &blob_edge};
-	int r;
+	struct buf a = {0}, b = {0};
 
-	edges_pack(list, n, &data);
-	p.data = data.p;
-	p.size = data.n;
-	r = store_profile_add(f->s, &p, &f->e);
-	buf_deinit(&data);
-	return r;
-}
-
-/* Two flushes with both kinds of profile; returns the samples. */
-static uint64_t fill(struct fixture *f)
-{
-	uint64_t samples;
-
-	ok(f, store_begin(f->s, &f->e));
-	samples = add_flush(f, 0, 40);
-	ok(f, add_edges(f, 0, some, 3));
-	samples += add_flush(f, 1, 40);
-	ok(f, add_edges(f, 1, more, 6));
-	ok(f, store_commit(f->s, &f->e));
-	return samples;
+	edges_pack(some, 3, &a);
+	edges_pack(more, 6, &b);
+	assert_no_samples_of_their_own(*state, &blob_edge, &a, &b);
+	buf_deinit(&a);
+	buf_deinit(&b);
 }
 
 static int keep_bytes(void *arg, const struct store_profile *p)
@@ -224,82 +180,39 @@ static int keep_bytes(void *arg, const struct store_profile *p)
 	return 0;
 }
 
-static int sum_epochs(void *arg, const struct store_epoch *epoch)
-{
-	*(uint64_t *)arg += epoch->samples;
-	return 0;
-}
-
-static uint64_t epoch_samples(struct fixture *f)
-{
-	uint64_t samples = 0;
-
-	ok(f, store_epochs(f->s, sum_epochs, &samples, &f->e));
-	return samples;
-}
-
-static void are_no_samples_of_their_own(void **state)
-{
-	static const struct store_filter only_pcs = {.type = &blob_pc};
-	struct fixture *f = *state;
-	uint64_t samples = fill(f);
-
-	assert_int_equal(profile_samples(f, &only_pcs), samples);
-	assert_int_equal(epoch_samples(f), samples);
-	assert_int_equal(profile_samples(f, &only_edges), 6 + 21);
-	assert_sound(f);
-}
-
 static void compact_to_their_sum(void **state)
 {
+	static const struct store_filter only_edges = {.type = &blob_edge};
 	static const struct edge sum[] = {{0, 5, 4, 4}, {1, 0, 9, 1}, {5, 0, 6, 1}, {5, 0, 7, 7},
 		{5, KEY, 7, 4}, {9, 0, 1, 9}, {100, 5, 1, 1}};
 	struct fixture *f = *state;
-	uint64_t samples = fill(f);
-	struct buf data = {0};
+	struct buf a = {0}, b = {0}, data = {0};
 
+	edges_pack(some, 3, &a);
+	edges_pack(more, 6, &b);
+	add_two_flushes(f, &blob_edge, &a, &b);
 	ok(f, store_compact(f->s, INT64_MAX, INT64_MAX, &f->e));
-	assert_int_equal(profile_rows(f, NULL), 2);
 	ok(f, store_profiles(f->s, &only_edges, keep_bytes, &data, &f->e));
 	assert_reads(&data, sum, 7);
-	assert_int_equal(epoch_samples(f), samples);
-	assert_sound(f);
+	buf_deinit(&a);
+	buf_deinit(&b);
 	buf_deinit(&data);
 }
 
 static void come_along_and_expire(void **state)
 {
-	struct fixture *f = *state, other = {0};
+	struct buf a = {0}, b = {0};
 
-	fill(f);
-	snprintf(other.path, sizeof other.path, "%s/other.db", f->dir);
-	ok(&other, store_open(other.path, STORE_WRITE, &other.s, &other.e));
-	ok(&other, store_merge(other.s, f->s, &other.e));
-	assert_int_equal(profile_samples(&other, &only_edges), 6 + 21);
-	assert_sound(&other);
-	ok(&other, store_expire(other.s, T0 + MINUTE, 0, &other.e));
-	assert_int_equal(profile_samples(&other, &only_edges), 21);
-	assert_sound(&other);
-	store_close(other.s);
+	edges_pack(some, 3, &a);
+	edges_pack(more, 6, &b);
+	assert_come_along_and_expire(*state, &blob_edge, &a, &b);
+	buf_deinit(&a);
+	buf_deinit(&b);
 }
 
 static void damaged_ones_stay_out(void **state)
 {
-	struct fixture *f = *state;
-	struct store_profile p = {.epoch = f->epoch,
-		.event = f->event.id,
-		.image = f->image,
-		.process = f->process,
-		.t0 = T0,
-		.t1 = T0 + MINUTE,
-		.type = &blob_edge,
-		.data = "\x00\x01\x41",
-		.size = 3};
-
-	ok(f, store_begin(f->s, &f->e));
-	fails(f, store_profile_add(f->s, &p, &f->e), -EBADMSG, "edge");
-	store_rollback(f->s);
-	assert_int_equal(profile_rows(f, NULL), 0);
+	assert_damaged_stay_out(*state, &blob_edge, "\x00\x01\x41", 3);
 }
 
 int main(void)
