@@ -122,7 +122,7 @@ _culprit() {
 	export)
 		case $previous in
 		-f | --format)
-			COMPREPLY=($(compgen -W "counts" -- "$word"))
+			COMPREPLY=($(compgen -W "counts edges" -- "$word"))
 			return
 			;;
 		-o | --output)

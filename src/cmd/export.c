@@ -2,6 +2,7 @@
  * culprit export: what a database holds, for other programs.
  */
 #include "analyze/edge_tally.h"
+#include "analyze/frequencies.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
 
@@ -12,21 +13,55 @@
 #include <string.h>
 #include <sys/stat.h>
 
+struct format;
+
+/* The estimates of one image. */
+struct exported {
+	struct selected_image *image;
+	struct frequencies *frequencies;
+};
+
 struct exporting {
 	struct report report;
-	const char *format, *output;
-	struct edge_tally *edges;
+	const struct format *format;
+	const char *output;
+	struct edge_tally *edges;       /* -f edges */
+	VEC(struct exported) estimates; /* -f counts, by path */
+	uint64_t left_out;              /* samples without code */
 };
-
-/* ---- counts ---- */
 
 /* The text while it is written: a heading comes with the first line under it. */
-struct counts {
+struct writing {
 	const struct exporting *x;
 	FILE *out;
-	const struct image_edges *image, *printed;
+	const struct selected_image *image, *printed;
 	size_t lines;
 };
+
+static bool is_wanted(const struct writing *w, const struct procedure *p)
+{
+	const char *pattern = w->x->report.procedure, *label = p->name;
+	char text[512];
+
+	if (!label)
+		label = procedure_label(p, w->image->path, text, sizeof text);
+	return !pattern || !strcmp(pattern, label) || !fnmatch(pattern, label, 0);
+}
+
+static void print_image(struct writing *w)
+{
+	const struct selected_image *im = w->image;
+	char id[IMAGE_ID_TEXT];
+
+	if (w->printed == w->image)
+		return;
+	w->printed = w->image;
+	fprintf(w->out, "image %s ", im->identity.size ? image_id_text(&im->identity, id) : "-");
+	cmd_put(w->out, im->path);
+	fputc('\n', w->out);
+}
+
+/* ---- edges: as they were sampled ---- */
 
 /*
  * A count k of n samples has the binomial standard error sqrt(k (1 - k/n)), at most sqrt(k): 5% of
@@ -37,60 +72,174 @@ static const char *confidence(uint64_t count)
 	return count >= 400 ? "high" : count >= 100 ? "medium" : "low";
 }
 
-static bool is_wanted(const struct counts *c, const struct procedure *p)
-{
-	const char *pattern = c->x->report.procedure, *label = p->name;
-	char text[512];
-
-	if (!label)
-		label = procedure_label(p, c->image->image->path, text, sizeof text);
-	return !pattern || !strcmp(pattern, label) || !fnmatch(pattern, label, 0);
-}
-
-static void print_image(struct counts *c)
-{
-	const struct selected_image *im = c->image->image;
-	char id[IMAGE_ID_TEXT];
-
-	if (c->printed == c->image)
-		return;
-	c->printed = c->image;
-	fprintf(c->out, "image %s ", im->identity.size ? image_id_text(&im->identity, id) : "-");
-	cmd_put(c->out, im->path);
-	fputc('\n', c->out);
-}
-
 /* The edges of the procedure that the first of them is in; returns how many. */
-static size_t print_procedure(struct counts *c, const struct edge_sum *edges, size_t n)
+static size_t print_edges_of(struct writing *w, const struct edge_sum *edges, size_t n)
 {
-	const struct procedure *p = &c->image->image->procedures.p[edges->procedure];
+	const struct procedure *p = &w->image->procedures.p[edges->procedure];
 	size_t end = 1;
 
 	while (end < n && edges[end].procedure == edges->procedure)
 		end++;
-	if (!is_wanted(c, p))
+	if (!is_wanted(w, p))
 		return end;
-	print_image(c);
-	fprintf(c->out, "procedure 0x%" PRIx64 " relative\n", p->start);
+	print_image(w);
+	fprintf(w->out, "procedure 0x%" PRIx64 " relative\n", p->start);
 	for (size_t i = 0; i < end; i++)
-		fprintf(c->out, "edge 0x%" PRIx64 " 0x%" PRIx64 " %" PRIu64 " %s\n", edges[i].from,
+		fprintf(w->out, "edge 0x%" PRIx64 " 0x%" PRIx64 " %" PRIu64 " %s\n", edges[i].from,
 			edges[i].to, edges[i].count, confidence(edges[i].count));
-	c->lines += end;
+	w->lines += end;
 	return end;
 }
 
-static size_t print_counts(const struct exporting *x, FILE *out)
+static void print_edges(struct writing *w)
 {
-	struct counts c = {.x = x, .out = out};
 	const struct image_edges *images;
-	size_t n = edge_tally_images(x->edges, &images);
+	size_t n = edge_tally_images(w->x->edges, &images);
 
 	for (size_t i = 0; i < n; i++) {
-		c.image = &images[i];
-		for (size_t at = 0; at < c.image->n;)
-			at += print_procedure(&c, c.image->edges + at, c.image->n - at);
+		w->image = images[i].image;
+		for (size_t at = 0; at < images[i].n;)
+			at += print_edges_of(w, images[i].edges + at, images[i].n - at);
 	}
-	return c.lines;
+}
+
+static int load_edges(struct exporting *x, struct err *e)
+{
+	const struct image_edges *images;
+	int pid = x->report.filter.pid, rc = edge_tally_create(x->report.sel, &x->edges, e);
+
+	if (!rc && pid && !edge_tally_images(x->edges, &images) && !edge_tally_nowhere(x->edges))
+		rc = err_set(e, -ENOENT,
+			"process %d has no edge samples of its own in %s: collect with 'culprit "
+			"record --per-process', or use --comm",
+			pid, x->report.input);
+	return rc;
+}
+
+static void note_edges(const struct writing *w)
+{
+	uint64_t nowhere = edge_tally_nowhere(w->x->edges);
+
+	if (nowhere && !w->x->report.procedure)
+		cmd_note("%" PRIu64 " edge samples are in code of no procedure that the database "
+			 "knows, and are left out",
+			nowhere);
+	else if (!w->lines)
+		cmd_note("no edge samples in what was selected");
+}
+
+/* ---- counts: how often everything ran ---- */
+
+static void print_blocks(struct writing *w, const struct frequency *f)
+{
+	for (uint32_t b = 0; b < f->flow->nblocks; b++) {
+		const struct flow_block *block = &f->flow->blocks[b];
+
+		if (block->marks & FLOW_PADDING)
+			continue;
+		fprintf(w->out, "block 0x%" PRIx64 " %" PRIu32 " %.0f %s\n", block->start,
+			block->size, f->block[b].count,
+			frequency_confidence_name(f->block[b].confidence));
+		w->lines++;
+	}
+}
+
+static void print_flows(struct writing *w, const struct frequency *f)
+{
+	const struct flow *flow = f->flow;
+
+	for (uint32_t i = 0; i < flow->graph.edges; i++) {
+		struct graph_edge edge = flow->graph.edge[i];
+		const struct flow_block *from = &flow->blocks[edge.from];
+
+		if (edge.from >= flow->nblocks || edge.to >= flow->nblocks)
+			continue;
+		fprintf(w->out, "edge 0x%" PRIx64 " 0x%" PRIx64 " %.0f %s\n",
+			flow->insns[from->first + from->count - 1].address,
+			flow->blocks[edge.to].start, f->edge[i].count,
+			frequency_confidence_name(f->edge[i].confidence));
+	}
+}
+
+static void print_counts(struct writing *w)
+{
+	vec_each (x, &w->x->estimates) {
+		const struct frequencies_row *rows;
+		size_t n = frequencies_rows(x->frequencies, &rows);
+
+		w->image = x->image;
+		for (size_t i = 0; i < n; i++) {
+			const struct procedure *p = &x->image->procedures.p[rows[i].procedure];
+
+			if (!is_wanted(w, p))
+				continue;
+			print_image(w);
+			fprintf(w->out, "procedure 0x%" PRIx64 " %s\n", p->start,
+				frequency_scale_name(rows[i].frequency->scale));
+			print_blocks(w, rows[i].frequency);
+			print_flows(w, rows[i].frequency);
+		}
+	}
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct selected_image *x = ((const struct exported *)a)->image;
+	const struct selected_image *y = ((const struct exported *)b)->image;
+	int c = strcmp(x->path, y->path);
+
+	return c ? c : memcmp(x->identity.bytes, y->identity.bytes, sizeof x->identity.bytes);
+}
+
+static int load_counts(struct exporting *x, struct err *e)
+{
+	struct selected_image *images;
+	size_t n = selection_images(x->report.sel, &images);
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		struct exported one = {.image = &images[i]};
+
+		rc = frequencies_create(x->report.sel, &images[i], &one.frequencies, e);
+		if (rc)
+			break;
+		*vec_add(&x->estimates) = one;
+		x->left_out += frequencies_left_out(one.frequencies);
+	}
+	vec_sort(&x->estimates, by_path);
+	return rc;
+}
+
+static void note_counts(const struct writing *w)
+{
+	if (w->x->left_out && !w->x->report.procedure)
+		cmd_note("%" PRIu64 " samples are in code that neither the database nor a file "
+			 "has, and are left out",
+			w->x->left_out);
+	else if (!w->lines)
+		cmd_note("no samples in what was selected");
+}
+
+/* ---- formats ---- */
+
+struct format {
+	const char *name;
+	int (*load)(struct exporting *x, struct err *e);
+	void (*print)(struct writing *w);
+	void (*note)(const struct writing *w); /* what is left out, on standard error */
+};
+
+static const struct format formats[] = {
+	{"counts", load_counts, print_counts, note_counts},
+	{"edges", load_edges, print_edges, note_edges},
+};
+
+static const struct format *format_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	return NULL;
 }
 
 /* ---- where it goes ---- */
@@ -140,10 +289,9 @@ static int export_option(void *arg, int c, const char *value)
 
 	switch (c) {
 	case 'f':
-		if (strcmp(value, "counts"))
-			return cmd_usage("export", "-f takes counts, not '%s'", value);
-		x->format = value;
-		return 0;
+		x->format = format_named(value);
+		return x->format ? 0
+				 : cmd_usage("export", "-f takes counts or edges, not '%s'", value);
 	case 'o':
 		x->output = value;
 		return 0;
@@ -163,50 +311,30 @@ static int parse(struct exporting *x, int argc, char **argv)
 	if (!rc)
 		rc = report_no_operand("export", argc, argv);
 	if (!rc && !x->format)
-		return cmd_usage("export", "name a format: -f counts");
+		return cmd_usage("export", "name a format: -f counts, -f edges");
 	return rc;
 }
 
 /* ---- the whole ---- */
 
-static int load(struct exporting *x, struct err *e)
+/* The file is made once everything is read. */
+static int export(struct exporting *x, struct err *e)
 {
-	const struct image_edges *images;
-	int rc = report_select(&x->report, NULL, e), pid = x->report.filter.pid;
+	struct writing w = {.x = x, .out = stdout};
+	int rc = report_select(&x->report, NULL, e);
 
 	if (!rc)
-		rc = edge_tally_create(x->report.sel, &x->edges, e);
-	if (!rc && pid && !edge_tally_images(x->edges, &images) && !edge_tally_nowhere(x->edges))
-		rc = err_set(e, -ENOENT,
-			"process %d has no edge samples of its own in %s: collect with 'culprit "
-			"record --per-process', or use --comm",
-			pid, x->report.input);
-	return rc;
-}
-
-static int write_counts(struct exporting *x, struct err *e)
-{
-	FILE *out = stdout;
-	uint64_t nowhere;
-	size_t lines;
-	int rc = load(x, e);
-
+		rc = x->format->load(x, e);
 	if (!rc)
-		rc = open_output(x, &out, e);
+		rc = open_output(x, &w.out, e);
 	if (rc)
 		return rc;
-	lines = print_counts(x, out);
-	rc = close_output(x, out, e);
+	x->format->print(&w);
+	rc = close_output(x, w.out, e);
 	if (rc)
 		return rc;
 	fflush(stdout);
-	nowhere = edge_tally_nowhere(x->edges);
-	if (nowhere && !x->report.procedure)
-		cmd_note("%" PRIu64 " edge samples are in code of no procedure that the database "
-			 "knows, and are left out",
-			nowhere);
-	else if (!lines)
-		cmd_note("no edge samples in what was selected");
+	x->format->note(&w);
 	return 0;
 }
 
@@ -218,8 +346,11 @@ int cmd_export(int argc, char **argv)
 
 	if (code < 0)
 		code = cmd_help_text("export");
-	else if (!code && write_counts(&x, &e))
+	else if (!code && export(&x, &e))
 		code = cmd_fail(&e);
+	vec_each (one, &x.estimates)
+		frequencies_destroy(one->frequencies);
+	vec_deinit(&x.estimates);
 	edge_tally_destroy(x.edges);
 	report_deinit(&x.report);
 	return code;

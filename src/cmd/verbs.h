@@ -90,9 +90,10 @@
 		"                      length, entry, target or plugin\n"                          \
 		"      --plugin FILE   the plug-in that prints its values\n"                       \
 		"      --syntax att|intel  of the assembly (default att)\n" REPORT_USAGE)          \
-	X(export, "counts of branches for other programs",                                         \
-		"usage: culprit export -f counts [options]\n"                                      \
-		"  -f, --format FORMAT counts: how often branches went where, as text\n"           \
+	X(export, "how often code ran, for other programs",                                        \
+		"usage: culprit export -f counts|edges [options]\n"                                \
+		"  -f, --format FORMAT counts: how often blocks and edges ran, estimated\n"        \
+		"                      edges: edge samples, as they were seen\n"                   \
 		"  -o, --output FILE   where to (default: standard output)\n" FILTER_USAGE)        \
 	X(db, "look after databases: ls, check, merge, expire",                                    \
 		"usage: culprit db ls [--json] [FILE]\n"                                           \

@@ -14,7 +14,7 @@ teardown() {
 }
 
 counts() { # [OPTION...]
-	"$CULPRIT" export -f counts -i "$db" "$@"
+	"$CULPRIT" export -f edges -i "$db" "$@"
 }
 
 # Profiles of a type in the database.

@@ -7,12 +7,16 @@ setup() {
 	"$(dirname "$CULPRIT")/tests/fixtures/makedb" small t.db
 }
 
+edges() {
+	"$CULPRIT" export -f edges -i t.db "$@"
+}
+
 counts() {
 	"$CULPRIT" export -f counts -i t.db "$@"
 }
 
 @test "edges by image and procedure, with virtual addresses and confidence" {
-	counts > got 2> err
+	edges > got 2> err
 	cat > want <<'END'
 image abababababababababababababababababababab /opt/demo/bin/demo
 procedure 0x401000 relative
@@ -32,22 +36,22 @@ END
 
 @test "filters by image, build-id, procedure, process, event, epoch and time" {
 	hot="edge 0x40100b 0x401004"
-	[ "$(counts --image 'dem*' 2>/dev/null | grep -c ^image)" = 1 ]
-	[ "$(counts --image efef 2>/dev/null | head -n 1)" = "image efefefefefefefefefefefefefefefefefefefef [kernel]" ]
-	[ "$(counts --proc hot | grep -c ^procedure)" = 1 ]
-	[ "$(counts --proc 'demo!0x401100' | tail -n 1)" = "edge 0x401108 0x401200 120 medium" ]
-	[ "$(counts --proc 'page_*' | wc -l)" = 3 ]
-	[ "$(counts --comm other | tail -n 1)" = "$hot 30 low" ]
-	[ "$(counts -p 300 | tail -n 1)" = "$hot 20 low" ]
-	[ "$(counts -e page-faults | tail -n 1)" = "$hot 5 low" ]
-	[ "$(counts --epoch 1 2>/dev/null | grep "$hot")" = "$hot 485 high" ]
-	[ "$(counts --epoch last | grep "$hot")" = "$hot 20 low" ]
-	[ "$(counts --time 2000, | grep "$hot")" = "$hot 20 low" ]
+	[ "$(edges --image 'dem*' 2>/dev/null | grep -c ^image)" = 1 ]
+	[ "$(edges --image efef 2>/dev/null | head -n 1)" = "image efefefefefefefefefefefefefefefefefefefef [kernel]" ]
+	[ "$(edges --proc hot | grep -c ^procedure)" = 1 ]
+	[ "$(edges --proc 'demo!0x401100' | tail -n 1)" = "edge 0x401108 0x401200 120 medium" ]
+	[ "$(edges --proc 'page_*' | wc -l)" = 3 ]
+	[ "$(edges --comm other | tail -n 1)" = "$hot 30 low" ]
+	[ "$(edges -p 300 | tail -n 1)" = "$hot 20 low" ]
+	[ "$(edges -e page-faults | tail -n 1)" = "$hot 5 low" ]
+	[ "$(edges --epoch 1 2>/dev/null | grep "$hot")" = "$hot 485 high" ]
+	[ "$(edges --epoch last | grep "$hot")" = "$hot 20 low" ]
+	[ "$(edges --time 2000, | grep "$hot")" = "$hot 20 low" ]
 }
 
 @test "nothing selected: no text, a line that says so, and no error" {
 	for filter in "--comm nobody" "--image none" "--proc nothing" "--time 5000,6000"; do
-		run --separate-stderr counts $filter
+		run --separate-stderr edges $filter
 		[ "$status" -eq 0 ]
 		[ "$output" = "" ]
 		[ "$stderr" = "culprit: no edge samples in what was selected" ]
@@ -55,31 +59,31 @@ END
 }
 
 @test "-o writes a file, and only when the database can be read" {
-	counts > want 2> err
-	counts -o got 2> err
+	edges > want 2> err
+	edges -o got 2> err
 	diff want got
-	run "$CULPRIT" export -f counts -i none.db -o got
+	run "$CULPRIT" export -f edges -i none.db -o got
 	[ "$status" -eq 2 ]
 	diff want got
 }
 
 @test "-o that cannot be written" {
-	run counts -o nowhere/got
+	run edges -o nowhere/got
 	[ "$status" -eq 2 ]
 	[ "${#lines[@]}" -eq 1 ]
 	[[ "$output" =~ "nowhere/got: cannot be made" ]]
-	run counts -o /dev/full
+	run edges -o /dev/full
 	[ "$status" -eq 3 ]
 	[ "${#lines[@]}" -eq 1 ]
 	[[ "$output" =~ "/dev/full: cannot be written: No space left" ]]
-	run bash -c '"$CULPRIT" export -f counts -i t.db 2>/dev/null > /dev/full'
+	run bash -c '"$CULPRIT" export -f edges -i t.db 2>/dev/null > /dev/full'
 	[ "$status" -eq 3 ]
 }
 
 @test "-o does not overwrite the database it reads" {
 	ln t.db other.db
 	for file in t.db ./other.db; do
-		run counts -o $file
+		run edges -o $file
 		[ "$status" -eq 2 ]
 		[ "${#lines[@]}" -eq 1 ]
 		[[ "$output" =~ "the database itself" ]]
@@ -96,7 +100,43 @@ END
 		[[ "$output" =~ "culprit help export" ]] || { echo "export $args: $output"; false; }
 	done
 	run "$CULPRIT" export -f bolt
-	[ "$output" = "culprit export: -f takes counts, not 'bolt'; see 'culprit help export'" ]
+	[ "$output" = "culprit export: -f takes counts or edges, not 'bolt'; see 'culprit help export'" ]
+}
+
+@test "counts: blocks and edges of what has code, with its scale" {
+	counts --comm demo --epoch 1 > got 2> err
+	head -n 2 got > top
+	cat > want <<'END'
+image abababababababababababababababababababab /opt/demo/bin/demo
+procedure 0x401000 relative
+END
+	diff want top
+	# The loop went round 9 times of 10; what runs before it runs as often as what is behind.
+	awk '
+		$1 == "block" { size[$2] = $3; block[$2] = $4 }
+		$1 == "edge" { edge[$2 " " $3] = $4 }
+		$NF !~ /^(relative|high|medium|low|.*demo)$/ { print "bad line: " $0; bad = 1 }
+		function near(a, b) { return a > 0 && a / b > 0.95 && a / b < 1.05 }
+		END {
+			if (bad || !near(block["0x401004"], 10 * block["0x401000"])) exit 1
+			if (!near(edge["0x40100b 0x401004"], 9 * edge["0x40100b 0x40100d"])) exit 1
+			if (!near(block["0x40100d"], block["0x401000"])) exit 1
+			exit !(size["0x401000"] == 4 && size["0x401004"] == 9)
+		}' got
+	[ "$(grep -c ^procedure got)" = 1 ]
+	[ "$(cat err)" = "culprit: 290 samples are in code that neither the database nor a file has, and are left out" ]
+	counts --comm demo --epoch 1 -o other 2> err
+	diff got other
+	counts --proc hot --epoch 1 > got 2> err
+	[ "$(grep -c ^procedure got)" = 1 ]
+	[ ! -s err ]
+}
+
+@test "counts of nothing" {
+	run --separate-stderr counts --comm nobody
+	[ "$status" -eq 0 ]
+	[ "$output" = "" ]
+	[ "$stderr" = "culprit: no samples in what was selected" ]
 }
 
 @test "help" {
@@ -111,7 +151,7 @@ END
 
 @test "databases, events, epochs and processes that are not there: one line, exit 2" {
 	for args in "-i none.db" "-e cycles" "--epoch 9" "-p 4242" "-p 100"; do
-		run counts $args
+		run edges $args
 		[ "$status" -eq 2 ] || { echo "export $args: status $status"; false; }
 		[ "${#lines[@]}" -eq 1 ] || { echo "export $args: $output"; false; }
 	done
@@ -147,7 +187,7 @@ END
 	cp t.db again.db
 	"$CULPRIT" db merge -o both.db t.db again.db
 	"$CULPRIT" db check both.db
-	"$CULPRIT" export -f counts -i both.db --proc hot > got
+	"$CULPRIT" export -f edges -i both.db --proc hot > got
 	grep -qx "edge 0x40100b 0x401004 1010 high" got
 	grep -qx "edge 0x40100b 0x40100d 100 medium" got
 }

@@ -163,7 +163,7 @@ only_rows() {
 
 # The procedures that have edges.
 only_edges() {
-	"$CULPRIT" export -i "$db" -f counts | awk '/^procedure / { p = $2 } /^edge / { print p }' | sort -u
+	"$CULPRIT" export -i "$db" -f edges | awk '/^procedure / { p = $2 } /^edge / { print p }' | sort -u
 }
 
 @test "only: one procedure, with the same values as ever" {
@@ -195,7 +195,7 @@ only_edges() {
 	only named -a -- ./named 1.5
 	wait
 	"$CULPRIT" values -i "$db" --json | jq -e --arg p "$dir/named" '[.rows[].image] | unique == [$p]'
-	"$CULPRIT" export -i "$db" -f counts | grep '^image ' | grep -v "$dir/named" > others || true
+	"$CULPRIT" export -i "$db" -f edges | grep '^image ' | grep -v "$dir/named" > others || true
 	[ ! -s others ]
 }
 

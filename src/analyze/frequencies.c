@@ -1,0 +1,94 @@
+#include "analyze/frequencies.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct frequencies {
+	VEC(struct frequencies_row) rows;
+	uint64_t left_out;
+};
+
+static int by_procedure(const void *a, const void *b)
+{
+	const struct frequencies_row *x = a, *y = b;
+
+	return x->procedure < y->procedure ? -1 : x->procedure > y->procedure;
+}
+
+/* A procedure that cannot be solved (no code, a graph too tangled) is left out. */
+static bool is_fatal(int rc)
+{
+	return rc && rc != -ENOENT && rc != -EINVAL && rc != -EFBIG && rc != -E2BIG;
+}
+
+static int add_row(struct frequencies *f, struct evidence_source *source,
+	const struct evidence_procedure *p, struct err *e)
+{
+	struct frequencies_row row = {.procedure = p->procedure};
+	int rc = evidence_take(source, p->procedure, &row.evidence, e);
+
+	if (!rc)
+		rc = frequency_create(row.evidence, &row.frequency, e);
+	if (!rc) {
+		*vec_add(&f->rows) = row;
+		return 0;
+	}
+	evidence_destroy(row.evidence);
+	f->left_out += p->samples;
+	return is_fatal(rc) ? rc : 0;
+}
+
+int frequencies_create(
+	struct selection *sel, struct selected_image *im, struct frequencies **out, struct err *e)
+{
+	struct frequencies *f = xcalloc(1, sizeof *f);
+	const struct evidence_procedure *list;
+	struct evidence_source *source = NULL;
+	int rc = evidence_source_create(sel, im, &source, e);
+	size_t n = rc ? 0 : evidence_source_procedures(source, &list);
+
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = add_row(f, source, &list[i], e);
+	evidence_source_destroy(source);
+	if (rc) {
+		frequencies_destroy(f);
+		return rc;
+	}
+	vec_sort(&f->rows, by_procedure);
+	*out = f;
+	return 0;
+}
+
+void frequencies_destroy(struct frequencies *f)
+{
+	if (!f)
+		return;
+	vec_each (row, &f->rows) {
+		frequency_destroy(row->frequency);
+		evidence_destroy(row->evidence);
+	}
+	vec_deinit(&f->rows);
+	free(f);
+}
+
+size_t frequencies_rows(const struct frequencies *f, const struct frequencies_row **out)
+{
+	*out = f->rows.p;
+	return f->rows.n;
+}
+
+const struct frequencies_row *frequencies_of(const struct frequencies *f, uint32_t procedure)
+{
+	struct frequencies_row key = {.procedure = procedure};
+
+	return f->rows.n ? bsearch(&key, f->rows.p, f->rows.n, sizeof key, by_procedure) : NULL;
+}
+
+uint64_t frequencies_left_out(const struct frequencies *f)
+{
+	return f->left_out;
+}
