@@ -4,6 +4,8 @@
  *   inputs text BYTES    word-like text: Zipf-like words, each with a few favourite successors
  *   inputs c FUNCTIONS   a C translation unit with loops, switches, structures and calls
  *   inputs c ... SEED    another one of the same kind
+ *   inputs family N      N related proteins, aligned
+ *   inputs proteins N    proteins, one in twenty of the same family
  */
 #include <err.h>
 #include <stdint.h>
@@ -13,6 +15,7 @@
 
 #define WORDS      20000
 #define SUCCESSORS 8
+#define LENGTH     300 /* of a protein */
 
 static uint64_t state = 1;
 
@@ -85,20 +88,57 @@ static void make_function(uint32_t i)
 	printf("\t}\n\tp->a = r;\n\treturn r + x;\n}\n\n");
 }
 
+static void make_unit(uint64_t functions)
+{
+	printf("struct s { unsigned a, b, n, v[16]; };\n\n");
+	for (uint32_t i = 0; i < functions; i++)
+		make_function(i);
+}
+
+static char random_residue(void)
+{
+	return "ACDEFGHIKLMNPQRSTVWY"[random_below(20)];
+}
+
+/* Another of the family: of a hundred residues so many differ from the ancestor's. */
+static void make_relative(const char *ancestor, uint32_t percent)
+{
+	for (const char *p = ancestor; *p; p++)
+		putchar(random_below(100) < percent ? random_residue() : *p);
+	putchar('\n');
+}
+
+static void make_proteins(uint64_t n, int aligned)
+{
+	char ancestor[LENGTH + 1] = "", stranger[LENGTH + 1] = "";
+	for (int i = 0; i < LENGTH; i++)
+		ancestor[i] = random_residue();
+	if (aligned)
+		puts("# STOCKHOLM 1.0");
+	for (uint64_t i = 0; i < n; i++) {
+		for (int k = 0; k < LENGTH; k++)
+			stranger[k] = random_residue();
+		printf(aligned ? "s%lu " : ">p%lu\n", (unsigned long)i);
+		make_relative(aligned || i % 20 == 0 ? ancestor : stranger, aligned ? 40 : 50);
+	}
+	if (aligned)
+		puts("//");
+}
+
 int main(int argc, char **argv)
 {
-	if (argc < 3 || (strcmp(argv[1], "text") && strcmp(argv[1], "c")))
-		errx(2, "usage: inputs text BYTES | inputs c FUNCTIONS [SEED]");
-	uint64_t n = strtoull(argv[2], NULL, 0);
+	const char *what = argc < 3 ? "" : argv[1];
+	uint64_t n = argc < 3 ? 0 : strtoull(argv[2], NULL, 0);
 	if (argc > 3)
 		state = strtoull(argv[3], NULL, 0);
-	if (argv[1][0] == 't') {
+	if (!strcmp(what, "text"))
 		make_text(n);
-	} else {
-		printf("struct s { unsigned a, b, n, v[16]; };\n\n");
-		for (uint32_t i = 0; i < n; i++)
-			make_function(i);
-	}
+	else if (!strcmp(what, "c"))
+		make_unit(n);
+	else if (!strcmp(what, "family") || !strcmp(what, "proteins"))
+		make_proteins(n, what[0] == 'f');
+	else
+		errx(2, "usage: inputs text BYTES | c FUNCTIONS | family N | proteins N [SEED]");
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
 	return 0;
