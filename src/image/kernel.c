@@ -137,6 +137,33 @@ static int compare_raw(const void *x, const void *y, void *arg)
 		a->rank, names + a->name, a->name_size, b->rank, names + b->name, b->name_size);
 }
 
+static void sort_range(struct reading *r, size_t from, size_t to)
+{
+	if (to - from > 1)
+		qsort_r(r->list.p + from, to - from, sizeof *r->list.p, compare_raw, r->names.p);
+}
+
+/* The kernel lists its own symbols by address, and few of them share one: only those of modules,
+ * which follow, are to be sorted. */
+static void sort_symbols(struct reading *r)
+{
+	const struct raw_symbol *s = r->list.p;
+	size_t n = r->list.n, same = 0, i = 0;
+
+	for (; i < n && !s[i].module && (!i || s[i].address >= s[i - 1].address); i++) {
+		if (s[i].address != s[same].address) {
+			sort_range(r, same, i);
+			same = i;
+		}
+	}
+	sort_range(r, same, i);
+	for (size_t k = i; k < n; k++) {
+		if (!s[k].module)
+			i = 0;
+	}
+	sort_range(r, i, n);
+}
+
 static int read_kallsyms(struct reading *r)
 {
 	_cleanup_free_ char *path = xasprintf("%s/proc/kallsyms", r->k->root);
@@ -144,8 +171,7 @@ static int read_kallsyms(struct reading *r)
 	if (fd < 0)
 		return 0; /* as if all was hidden */
 	int result = kallsyms_read(fd, gather, r);
-	if (r->list.n)
-		qsort_r(r->list.p, r->list.n, sizeof *r->list.p, compare_raw, r->names.p);
+	sort_symbols(r);
 	return result;
 }
 

@@ -16,6 +16,7 @@ enum {
 
 void names_deinit(struct names *s)
 {
+	ZSTD_freeCCtx(s->packer);
 	buf_deinit(&s->packed);
 	vec_deinit(&s->blocks);
 	buf_deinit(&s->open);
@@ -25,8 +26,11 @@ void names_deinit(struct names *s)
 static void close_block(struct names *s)
 {
 	char space[ZSTD_COMPRESSBOUND(BLOCK_SIZE)];
-	size_t n = ZSTD_compress(space, sizeof space, s->open.p, s->open.n, LEVEL);
+	size_t n;
 
+	if (!s->packer && !(s->packer = ZSTD_createCCtx()))
+		out_of_memory(sizeof space);
+	n = ZSTD_compressCCtx(s->packer, space, sizeof space, s->open.p, s->open.n, LEVEL);
 	if (ZSTD_isError(n)) /* only for want of memory: the space is enough for anything */
 		out_of_memory(sizeof space);
 	*vec_add(&s->blocks) = (uint32_t)s->packed.n;
@@ -52,6 +56,8 @@ void names_finish(struct names *s)
 	if (s->open.n)
 		close_block(s);
 	buf_deinit(&s->open);
+	ZSTD_freeCCtx(s->packer);
+	s->packer = NULL;
 	vec_shrink(&s->packed);
 	vec_shrink(&s->blocks);
 }

@@ -17,6 +17,7 @@ struct names {
 	VEC(uint32_t) blocks; /* where each begins in packed */
 	struct buf open;      /* the block that is being filled, or the one unpacked last */
 	uint32_t unpacked;    /* its number, plus one; 0: none */
+	struct ZSTD_CCtx_s *packer;
 };
 
 void names_deinit(struct names *s);

@@ -103,6 +103,27 @@ static void test_vmlinux(void **state)
 	kernel_destroy(k);
 }
 
+/* The kernel sorts its own symbols, and nobody promised it; modules' are in any order. */
+static void test_not_in_order(void **state)
+{
+	(void)state;
+	write_kallsyms("ffffffff9a000200 t last_function\n", kallsyms);
+	write_text("proc/modules", "");
+	struct kernel *k = create(false);
+	assert_string_equal(name_at(k, 0xffffffff9a000000, "[kernel]", 0), "startup_64");
+	assert_string_equal(name_at(k, 0xffffffff9a000180, "[kernel]", 0x180), "do_work");
+	kernel_destroy(k);
+
+	write_kallsyms(kallsyms, "ffffffffc0300050 t ext4_write\t[ext4]\n"
+				 "ffffffffc0300010 t ext4_read\t[ext4]\n");
+	write_text("proc/modules", modules);
+	k = create(false);
+	assert_string_equal(name_at(k, 0xffffffff9a000180, "[kernel]", 0x180), "do_work");
+	assert_string_equal(name_at(k, 0xffffffffc0300020, "[ext4]", 0x20), "ext4_read");
+	assert_string_equal(name_at(k, 0xffffffffc0300060, "[ext4]", 0x60), "ext4_write");
+	kernel_destroy(k);
+}
+
 static void test_hidden(void **state)
 {
 	(void)state;
@@ -289,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vmlinux),
+		cmocka_unit_test(test_not_in_order),
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_modules_without_addresses),
