@@ -65,6 +65,9 @@ int evidence_create(struct selection *sel, struct selected_image *im, uint32_t p
 	struct evidence **out, struct err *e);
 void evidence_destroy(struct evidence *ev);
 
+/* The time event, by its number in the selection; SIZE_MAX: none is cycles or a clock. */
+size_t evidence_time_event(const struct selection *sel);
+
 /* The instruction of a flow that covers an address, GRAPH_NONE; block may be NULL. */
 uint32_t evidence_insn_at(const struct flow *f, uint64_t address, uint32_t *block);
 

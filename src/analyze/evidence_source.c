@@ -62,22 +62,32 @@ static double period_of(const struct selected_event *ev)
 	return seen > 0 ? ev->period * (1 + (double)(a->lost + a->throttled) / seen) : ev->period;
 }
 
+static bool is_clock(const char *name)
+{
+	return is_event(name, "cpu-clock") || is_event(name, "task-clock");
+}
+
+size_t evidence_time_event(const struct selection *sel)
+{
+	const struct selected_event *events;
+	size_t n = selection_events(sel, &events);
+
+	for (size_t i = 0; i < n; i++)
+		if (is_clock(events[i].name) || is_event(events[i].name, "cycles"))
+			return i;
+	return SIZE_MAX;
+}
+
 static void choose_time(struct evidence_source *s)
 {
 	const struct selected_event *events;
-	size_t n = selection_events(s->sel, &events);
 
-	s->time = SIZE_MAX;
-	for (size_t i = 0; i < n && s->time == SIZE_MAX; i++) {
-		bool clock = is_event(events[i].name, "cpu-clock") ||
-			     is_event(events[i].name, "task-clock");
-
-		if (!clock && !is_event(events[i].name, "cycles"))
-			continue;
-		s->time = i;
-		s->clock = clock;
-		s->period = period_of(&events[i]);
-	}
+	s->time = evidence_time_event(s->sel);
+	if (s->time == SIZE_MAX)
+		return;
+	selection_events(s->sel, &events);
+	s->clock = is_clock(events[s->time].name);
+	s->period = period_of(&events[s->time]);
 }
 
 /* ---- samples ---- */

@@ -22,8 +22,10 @@ struct listing {
 	uint64_t *totals, *hottest, *sum; /* by event; sum is for the line under way */
 	struct buf code;                  /* of the ranges, one behind the other */
 	struct image *file;               /* NULL unless it is the one that was sampled */
-	struct lines *lines;
+	struct lines *lines;              /* once somebody wants to know */
+	bool looked;                      /* for them */
 	const char *no_code, *no_lines;
+	char text[512];
 };
 
 /* ---- samples ---- */
@@ -127,6 +129,9 @@ static void load_lines(struct listing *l)
 {
 	int rc = -ENOENT;
 
+	if (l->looked)
+		return;
+	l->looked = true;
 	if (l->image->kind == IMAGE_ELF)
 		rc = lines_open(l->image->path, &l->image->identity, &l->lines, NULL);
 	if (!rc)
@@ -166,7 +171,6 @@ int listing_create(struct selection *sel, struct selected_image *im, uint32_t pr
 		listing_destroy(l);
 		return rc;
 	}
-	load_lines(l);
 	*out = l;
 	return 0;
 }
@@ -205,8 +209,9 @@ const char *listing_no_code(const struct listing *l)
 	return l->no_code;
 }
 
-const char *listing_no_lines(const struct listing *l)
+const char *listing_no_lines(struct listing *l)
 {
+	load_lines(l);
 	return l->no_lines;
 }
 
@@ -237,8 +242,8 @@ static bool name_address(void *arg, uint64_t address, char *name, size_t size)
 	return true;
 }
 
-static int emit(
-	struct listing *l, struct listing_line *line, uint64_t end, listing_fn *fn, void *arg)
+/* Samples and source of the line, which ends before `end`. */
+static void fill(struct listing *l, struct listing_line *line, uint64_t end)
 {
 	struct line at;
 
@@ -253,30 +258,41 @@ static int emit(
 	line->file = NULL;
 	line->line = 0;
 	line->source = "";
+	load_lines(l);
 	if (l->lines && !lines_at(l->lines, line->address, &at)) {
 		line->file = at.file;
 		line->line = at.line;
 		line->source = lines_source(l->lines, at.file, at.line);
 	}
-	return fn(arg, line);
+}
+
+/* The length of the instruction at the start of the code, which lies in a range; 0: none. */
+static size_t fill_decoded(struct listing *l, struct listing_line *line, const uint8_t *code,
+	size_t n, enum isa_syntax syntax)
+{
+	size_t length =
+		isa_text(code, n, line->address, syntax, name_address, l, l->text, sizeof l->text);
+
+	line->text = l->text;
+	if (length)
+		fill(l, line, line->address + length);
+	return length;
 }
 
 static int each_instruction(struct listing *l, uint32_t range, const uint8_t *code, size_t n,
 	enum isa_syntax syntax, listing_fn *fn, void *arg)
 {
 	uint64_t start = l->procedure->ranges[range].start;
-	char text[512];
 	int rc = 0;
 
 	for (size_t at = 0; at < n && !rc;) {
-		struct listing_line line = {.address = start + at, .range = range, .text = text};
-		size_t length = isa_text(
-			code + at, n - at, start + at, syntax, name_address, l, text, sizeof text);
+		struct listing_line line = {.address = start + at, .range = range};
+		size_t length = fill_decoded(l, &line, code + at, n - at, syntax);
 
 		if (!length)
 			break;
 		at += length;
-		rc = emit(l, &line, start + at, fn, arg);
+		rc = fn(arg, &line);
 	}
 	return rc;
 }
@@ -293,8 +309,10 @@ static int each_address(struct listing *l, uint32_t range, uint64_t from, listin
 
 		if (line.address - r->start >= r->size)
 			break;
-		if (line.address != last)
-			rc = emit(l, &line, line.address + 1, fn, arg);
+		if (line.address != last) {
+			fill(l, &line, line.address + 1);
+			rc = fn(arg, &line);
+		}
 		last = line.address;
 	}
 	return rc;
@@ -316,4 +334,25 @@ int listing_each(struct listing *l, enum isa_syntax syntax, listing_fn *fn, void
 		at += n;
 	}
 	return rc;
+}
+
+int listing_at(
+	struct listing *l, uint64_t address, enum isa_syntax syntax, struct listing_line *out)
+{
+	size_t before = 0;
+
+	for (uint32_t i = 0; i < l->procedure->nranges; i++) {
+		const struct range *r = &l->procedure->ranges[i];
+		size_t left = before < l->code.n ? l->code.n - before : 0;
+		size_t n = r->size < left ? r->size : left, at = address - r->start;
+		struct listing_line line = {.address = address, .range = i};
+
+		if (address >= r->start && at < n) {
+			fill_decoded(l, &line, l->code.p + before + at, n - at, syntax);
+			*out = line;
+			return 0;
+		}
+		before += r->size;
+	}
+	return -ENOENT;
 }

@@ -25,9 +25,9 @@ void listing_destroy(struct listing *l);
 const struct procedure *listing_procedure(const struct listing *l);
 uint64_t listing_total(const struct listing *l, size_t event);
 uint64_t listing_hottest(
-	const struct listing *l, size_t event);        /* samples at one address, at most */
-const char *listing_no_code(const struct listing *l);  /* why there is no code; NULL: there is */
-const char *listing_no_lines(const struct listing *l); /* why there are no source lines */
+	const struct listing *l, size_t event);       /* samples at one address, at most */
+const char *listing_no_code(const struct listing *l); /* why there is no code; NULL: there is */
+const char *listing_no_lines(struct listing *l);      /* why there are no source lines */
 
 struct listing_line {
 	uint64_t address;
@@ -42,5 +42,12 @@ struct listing_line {
 /* Calls fn for each instruction; strings are good during the call. A nonzero value stops. */
 typedef int listing_fn(void *arg, const struct listing_line *line);
 int listing_each(struct listing *l, enum isa_syntax syntax, listing_fn *fn, void *arg);
+
+/*
+ * The instruction at an address, which may overlap those of listing_each; -ENOENT where there is no
+ * code. Strings are good until the next call.
+ */
+int listing_at(
+	struct listing *l, uint64_t address, enum isa_syntax syntax, struct listing_line *out);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "fixtures/fixture.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,6 +98,25 @@ static int see(void *arg, const struct listing_line *line)
 	return 0;
 }
 
+static void one_instruction_also_from_its_middle(void **state)
+{
+	struct scene *sc = *state;
+	struct listing_line line;
+
+	assert_int_equal(listing_create(sc->sel, sc->demo, 0, &sc->l, &sc->e), 0);
+	assert_int_equal(listing_at(sc->l, 0x401004, ISA_INTEL, &line), 0);
+	assert_string_equal(line.text, "add    rax,0x1");
+	assert_int_equal(line.samples[0], 500);
+	assert_int_equal(line.range, 0);
+	assert_int_equal(listing_at(sc->l, 0x401005, ISA_INTEL, &line), 0);
+	assert_string_not_equal(line.text, "add    rax,0x1");
+	assert_int_equal(listing_at(sc->l, 0x402000, ISA_ATT, &line), 0);
+	assert_string_equal(line.text, "nop");
+	assert_int_equal(line.range, 1);
+	assert_int_equal(listing_at(sc->l, 0x400fff, ISA_ATT, &line), -ENOENT);
+	assert_int_equal(listing_at(sc->l, 0x409000, ISA_ATT, &line), -ENOENT);
+}
+
 static void lists_code_that_was_kept(void **state)
 {
 	struct scene *sc = *state;
@@ -174,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pool_sums_up),
+		TEST(one_instruction_also_from_its_middle),
 		TEST(lists_code_that_was_kept),
 		TEST(fragments_come_after_the_main_range),
 		TEST(without_code_only_addresses),
