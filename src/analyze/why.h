@@ -102,10 +102,10 @@ struct why_insn {
 	double samples;                /* after the shift by the skid */
 	double count;                  /* executions */
 	double cpi, cpi_low, cpi_high; /* cycles as the oldest; cpi NAN: unknown */
-	double min_cpi;                /* best case: execution + stopped */
+	double min_cpi;                /* best case, as it was seen here */
 	double execution;              /* its share of the width of the core */
 	/* Static stall, cycles: */
-	double stopped;
+	double stopped; /* as scheduled; min_cpi has it where it was seen */
 	enum why_cause cause;
 	uint32_t on;   /* the instruction that it waits for, or GRAPH_NONE */
 	uint8_t group; /* of a WHY_UNIT: the units, see model_group */

@@ -1,0 +1,217 @@
+#include "analyze/why_internal.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+/* ---- instructions ---- */
+
+/* The bytes of an instruction; NULL where the evidence has none. */
+static const uint8_t *code_of(const struct evidence *ev, const struct flow_insn *in, size_t *n)
+{
+	const struct procedure *p = &ev->image->procedures.p[ev->procedure];
+	size_t before = 0;
+
+	for (uint32_t r = 0; r < p->nranges; r++) {
+		uint64_t at = in->address - p->ranges[r].start;
+
+		if (in->address >= p->ranges[r].start && at < p->ranges[r].size) {
+			if (before + at >= ev->code_size)
+				return NULL;
+			*n = p->ranges[r].size - at;
+			if (*n > ev->code_size - before - at)
+				*n = ev->code_size - before - at;
+			return ev->code + before + at;
+		}
+		before += p->ranges[r].size;
+	}
+	return NULL;
+}
+
+const struct why_fact *why_fact_of(struct why_work *w, uint32_t insn)
+{
+	const struct flow_insn *in = &w->flow->insns[insn];
+	struct why_fact *f = &w->facts[insn];
+	const uint8_t *code;
+	size_t n = 0;
+
+	if (f->ready)
+		return f;
+	f->ready = true;
+	code = code_of(w->evidence, in, &n);
+	if (!code || model_insn(w->machine->model, code, n, &f->model)) {
+		/* No instruction: it takes a slot, and nothing is known. */
+		memset(&f->model, 0, sizeof f->model);
+		f->model.uops = f->model.latency = 1;
+		f->model.length = in->length;
+		f->model.moved = MODEL_NO_REGISTER;
+		return f;
+	}
+	f->hazards = (uint8_t)isa_hazards(code, n);
+	for (unsigned i = 0; i < f->model.nplaces; i++) {
+		f->loads |= f->model.place[i].loads;
+		f->stores |= f->model.place[i].stores;
+	}
+	return f;
+}
+
+bool why_fuses(struct why_work *w, uint32_t insn)
+{
+	const struct flow_block *b = &w->flow->blocks[w->block_of[insn]];
+
+	return insn + 1 < b->first + b->count && w->flow->insns[insn + 1].kind == INSN_BRANCH &&
+	       why_fact_of(w, insn)->model.flags & MODEL_FUSES;
+}
+
+uint32_t why_last(struct why_work *w, uint32_t block)
+{
+	const struct flow_block *b = &w->flow->blocks[block];
+	uint32_t last = b->first + b->count - 1;
+
+	return b->count > 1 && why_fuses(w, last - 1) ? last - 1 : last;
+}
+
+/* ---- ways ---- */
+
+double why_block_count(const struct why_work *w, uint32_t block)
+{
+	return w->frequency->block[block].count * w->why->assumed;
+}
+
+double why_edge_count(const struct why_work *w, uint32_t edge)
+{
+	return w->frequency->edge[edge].count * w->why->assumed;
+}
+
+static uint32_t most_frequent(const struct why_work *w, const uint32_t *edges, uint32_t n)
+{
+	uint32_t best = GRAPH_NONE;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (best == GRAPH_NONE || why_edge_count(w, edges[i]) > why_edge_count(w, best))
+			best = edges[i];
+	return best;
+}
+
+uint32_t why_edge_in(const struct why_work *w, uint32_t block)
+{
+	const struct graph *g = &w->flow->graph;
+
+	return most_frequent(w, g->in + g->in_first[block], graph_in_degree(g, block));
+}
+
+uint32_t why_edge_out(const struct why_work *w, uint32_t block)
+{
+	const struct graph *g = &w->flow->graph;
+
+	return most_frequent(w, g->out + g->out_first[block], graph_out_degree(g, block));
+}
+
+size_t why_way_to(struct why_work *w, uint32_t insn, uint32_t *way, size_t most)
+{
+	const struct flow *f = w->flow;
+	uint32_t block = w->block_of[insn], end = insn;
+	size_t n = 0;
+
+	for (;;) {
+		uint32_t edge, first = f->blocks[block].first;
+
+		while (end > first && n < most)
+			way[n++] = --end;
+		edge = n < most ? why_edge_in(w, block) : GRAPH_NONE;
+		if (edge == GRAPH_NONE || f->graph.edge[edge].from == f->entry_node)
+			break;
+		block = f->graph.edge[edge].from;
+		end = f->blocks[block].first + f->blocks[block].count;
+	}
+	for (size_t i = 0; i < n / 2; i++) {
+		uint32_t swap = way[i];
+
+		way[i] = way[n - 1 - i];
+		way[n - 1 - i] = swap;
+	}
+	return n;
+}
+
+/* ---- loops ---- */
+
+static void note_writes(struct why_loop *l, const struct why_fact *f)
+{
+	for (unsigned i = 0; i < f->model.nwrites; i++) {
+		uint8_t reg = f->model.write[i].reg;
+
+		if (reg >= 16)
+			continue;
+		l->written |= 1u << reg;
+		if (reg != f->model.moved)
+			l->replaced |= 1u << reg;
+	}
+	if (f->model.moved < 16) {
+		l->written |= 1u << f->model.moved;
+		l->by[f->model.moved] =
+			(int64_t)((uint64_t)l->by[f->model.moved] + (uint64_t)f->model.by);
+	}
+}
+
+#define LOOP_BLOCKS 512 /* of larger loops every register counts as replaced */
+
+const struct why_loop *why_loop_of(struct why_work *w, uint32_t loop)
+{
+	struct why_loop *l = &w->loop[loop];
+
+	if (l->ready)
+		return l;
+	l->ready = true;
+	if (w->loops.loop[loop].nodes > LOOP_BLOCKS) {
+		l->written = l->replaced = 0xffff;
+		l->calls = true;
+		return l;
+	}
+	for (uint32_t b = 0; b < w->flow->nblocks; b++) {
+		const struct flow_block *block = &w->flow->blocks[b];
+
+		if (!loops_contain(&w->loops, loop, b))
+			continue;
+		for (uint32_t i = 0; i < block->count; i++)
+			note_writes(l, why_fact_of(w, block->first + i));
+		if (block->end == FLOW_CALLS)
+			l->calls = true;
+	}
+	if (l->calls) {
+		l->written |= (uint32_t)(REGS_ALL & ~REGS_KEPT);
+		l->replaced |= (uint32_t)(REGS_ALL & ~REGS_KEPT);
+	}
+	return l;
+}
+
+/* Adds what a register of an address does; false when it may become anything. */
+static bool follow(const struct why_loop *l, uint8_t reg, int64_t factor, int64_t *stride)
+{
+	if (reg >= 16)
+		return true;
+	if (l->replaced >> reg & 1)
+		return false;
+	*stride = (int64_t)((uint64_t)*stride + (uint64_t)l->by[reg] * (uint64_t)factor);
+	return true;
+}
+
+enum why_place why_place_of(
+	struct why_work *w, uint32_t insn, const struct model_place *p, int64_t *stride)
+{
+	uint32_t loop = w->loops.of[w->block_of[insn]];
+	const struct why_loop *l;
+
+	*stride = 0;
+	if (p->segment)
+		return WHY_PLACE_ANY;
+	if (p->index >= 16 && p->base == REG_RSP)
+		return WHY_PLACE_STACK;
+	if (p->index >= 16 && p->base >= 16)
+		return WHY_PLACE_FIXED;
+	if (loop == GRAPH_NONE)
+		return WHY_PLACE_ANY;
+	l = why_loop_of(w, loop);
+	if (!follow(l, p->base, 1, stride) || !follow(l, p->index, p->scale, stride))
+		return WHY_PLACE_ANY;
+	return *stride ? WHY_PLACE_STRIDED : WHY_PLACE_SAME;
+}

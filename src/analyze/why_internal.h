@@ -1,0 +1,128 @@
+/* What the files of the analysis share: the state while one procedure is analysed. */
+#ifndef CULPRIT_ANALYZE_WHY_INTERNAL_H
+#define CULPRIT_ANALYZE_WHY_INTERNAL_H
+
+#include "analyze/evidence.h"
+#include "analyze/frequency.h"
+#include "analyze/why.h"
+#include "base/vec.h"
+#include "flow/loops.h"
+#include "isa/form.h"
+#include "isa/hazards.h"
+#include "isa/scoreboard.h"
+
+/* What is known of an instruction from its bytes. */
+struct why_fact {
+	struct model_insn model;
+	uint8_t hazards; /* enum hazard */
+	bool ready;      /* the rest is filled */
+	bool loads, stores;
+};
+
+/* Where the samples are, in cycles of all executions together. */
+struct why_time {
+	double seen;      /* sampled */
+	double best;      /* at best, by the scoreboard */
+	double laid;      /* of what is best here and near: what was seen here of it */
+	double hidden;    /* of best: seen nowhere near */
+	bool significant; /* seen - laid is more than chance */
+};
+
+/* How an address changes inside a loop. */
+struct why_loop {
+	bool ready;
+	bool calls;
+	uint32_t written;  /* general registers, a bit each: in any way */
+	uint32_t replaced; /* other than by adding constants */
+	int64_t by[16];    /* sum of the constants */
+};
+
+struct why_work {
+	struct why *why;
+	const struct evidence *evidence;
+	const struct frequency *frequency;
+	const struct flow *flow;
+	const struct why_machine *machine;
+	struct why_fact *facts; /* by instruction, filled on demand: why_fact_of */
+	uint32_t *block_of;     /* by instruction */
+	struct why_time *time;  /* by instruction */
+	double *missed; /* by block: executions that a refill after a branch may precede, share */
+	struct loops loops;
+	struct why_loop *loop; /* by loop, filled on demand: why_loop_of */
+	struct scoreboard *board;
+	double sample;  /* cycles that a sample stands for */
+	double entries; /* executions of the procedure */
+	VEC(struct why_stall) stalls;
+	VEC(uint32_t) from;
+};
+
+/* ---- why_code.c: the code and ways through it ---- */
+
+const struct why_fact *why_fact_of(struct why_work *w, uint32_t insn);
+const struct why_loop *why_loop_of(struct why_work *w, uint32_t loop);
+
+double why_block_count(const struct why_work *w, uint32_t block);
+double why_edge_count(const struct why_work *w, uint32_t edge);
+
+/* An instruction that enters and retires together with the branch after it. */
+bool why_fuses(struct why_work *w, uint32_t insn);
+/* The last instruction of a block, or the one that it is fused with. */
+uint32_t why_last(struct why_work *w, uint32_t block);
+
+/* The edge by which control comes or goes most often, or GRAPH_NONE. */
+uint32_t why_edge_in(const struct why_work *w, uint32_t block);
+uint32_t why_edge_out(const struct why_work *w, uint32_t block);
+
+/*
+ * The most frequent way to an instruction: numbers of those before it, the nearest last; at most
+ * `most`. Stops where the procedure is entered.
+ */
+size_t why_way_to(struct why_work *w, uint32_t insn, uint32_t *way, size_t most);
+
+/* How the address of a memory operand goes on from one iteration to the next. */
+enum why_place {
+	WHY_PLACE_STACK,   /* of the procedure's frame */
+	WHY_PLACE_FIXED,   /* in the code */
+	WHY_PLACE_SAME,    /* in all iterations of the innermost loop */
+	WHY_PLACE_STRIDED, /* goes on by a constant */
+	WHY_PLACE_ANY,
+};
+enum why_place why_place_of(
+	struct why_work *w, uint32_t insn, const struct model_place *p, int64_t *stride);
+
+/* ---- the steps, in their order ---- */
+
+void why_shift(struct why_work *w);                  /* why_shift.c: why_insn.samples */
+int why_schedule(struct why_work *w, struct err *e); /* why_model.c: best case, static stalls */
+void why_lay_out(struct why_work *w);                /* why_layout.c: why_work.time */
+void why_accuse(struct why_work *w);                 /* why_rules.c: stalls */
+void why_sum_up(struct why_work *w);                 /* why_summary.c */
+
+/* ---- what rules look at ---- */
+
+/* why_memory.c: what older instructions on the way to an instruction did to the place it loads. */
+struct why_memory {
+	uint32_t stored_by;  /* the youngest that stores some of what it loads, or GRAPH_NONE */
+	bool covered;        /* and all of it: can be forwarded */
+	uint32_t aliased;    /* one that stores a multiple of 4096 bytes away, or GRAPH_NONE */
+	uint32_t stores;     /* how many stores there are on the way */
+	uint32_t far_stores; /* of them, those that are neither to the stack nor to fixed places */
+	uint32_t last_store; /* the youngest of these, or GRAPH_NONE */
+};
+void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out);
+
+/* why_front.c: what the front end may have had to do before an instruction. */
+void why_find_missed(struct why_work *w);
+struct why_front {
+	bool leads;        /* it is the first that is fetched behind a transfer */
+	double missed;     /* share of its executions that a refill after a branch precedes */
+	double shadow;     /* the same, of a refill a few instructions before it */
+	double taken;      /* share that a taken transfer precedes */
+	double fresh_line; /* share that comes from another line of code, */
+	double fresh_page; /* from another page */
+	double fresh;      /* share that comes from outside of the loop */
+	uint32_t branch;   /* to blame, or GRAPH_NONE */
+};
+void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out);
+
+#endif

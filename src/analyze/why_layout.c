@@ -1,0 +1,158 @@
+/*
+ * The best case against what was seen. The scoreboard is right about a stretch of code, not about
+ * which of its instructions shows the cycles: those that retire together show them in one place,
+ * and behind a long stall a whole window of instructions is done at once and shows none. So best
+ * cycles that were not seen at their instruction are looked for near it, as far as the window
+ * reaches, and only what is seen beyond them is a dynamic stall. What is found nowhere near went
+ * faster than the best case.
+ */
+#include "analyze/why_internal.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define REACH 96   /* instructions */
+#define SIGMA 1.64 /* one-sided, 95% */
+
+/* ---- laying out ---- */
+
+/* A place in the flow that walks along the most frequent edges. */
+struct walker {
+	uint32_t block, insn;
+	bool ended;
+};
+
+static void step_back(const struct why_work *w, struct walker *at)
+{
+	const struct flow *f = w->flow;
+
+	if (at->insn > f->blocks[at->block].first) {
+		at->insn--;
+		return;
+	}
+	uint32_t edge = why_edge_in(w, at->block);
+	at->ended = edge == GRAPH_NONE || f->graph.edge[edge].from == f->entry_node;
+	if (at->ended)
+		return;
+	at->block = f->graph.edge[edge].from;
+	at->insn = f->blocks[at->block].first + f->blocks[at->block].count - 1;
+}
+
+static void step_on(const struct why_work *w, struct walker *at)
+{
+	const struct flow *f = w->flow;
+
+	if (++at->insn < f->blocks[at->block].first + f->blocks[at->block].count)
+		return;
+	uint32_t edge = why_edge_out(w, at->block);
+	at->ended = edge == GRAPH_NONE || f->graph.edge[edge].to == f->exit_node;
+	if (at->ended)
+		return;
+	at->block = f->graph.edge[edge].to;
+	at->insn = f->blocks[at->block].first;
+}
+
+static void give(struct why_time *from, struct why_time *to)
+{
+	double room = to->seen - to->laid, part = from->hidden < room ? from->hidden : room;
+
+	if (part <= 0)
+		return;
+	to->laid += part;
+	from->hidden -= part;
+}
+
+static void look_near(struct why_work *w, uint32_t insn)
+{
+	struct why_time *own = &w->time[insn];
+	struct walker back = {w->block_of[insn], insn, false}, on = back;
+
+	for (unsigned i = 0; i < REACH && own->hidden > 0 && !(back.ended && on.ended); i++) {
+		if (!back.ended)
+			step_back(w, &back);
+		if (!back.ended)
+			give(own, &w->time[back.insn]);
+		if (!on.ended)
+			step_on(w, &on);
+		if (!on.ended)
+			give(own, &w->time[on.insn]);
+	}
+}
+
+/* What a divider, lock or fence takes is a stall that has its culprit, not part of the best case.
+ */
+static double best_of(struct why_work *w, uint32_t insn)
+{
+	const struct why_insn *in = &w->why->insns[insn];
+
+	if (in->stopped > 0 && why_fact_of(w, insn)->hazards &
+				       (HAZARD_DIVIDES | HAZARD_LOCKED | HAZARD_SERIALISING))
+		return in->min_cpi - in->stopped;
+	return in->min_cpi;
+}
+
+/* ---- chance ---- */
+
+/* Whether a difference of so many samples is more than chance makes of what was expected. */
+static bool more_than_chance(double difference, double expected, double relative)
+{
+	double spread = expected * relative;
+
+	return difference > SIGMA * sqrt(expected + 1 + spread * spread);
+}
+
+/* How far the frequency of a block may be off, as a share (one standard deviation). */
+static double uncertainty(const struct estimate *e)
+{
+	if (!(e->count > 0) || !(e->high >= e->low))
+		return 1;
+	return fmin(1, (e->high - e->low) / (2 * SIGMA * e->count));
+}
+
+/*
+ * Small differences that together are no chance (a block in which each instruction takes a little
+ * longer) are stalls after all.
+ */
+static void judge_block(struct why_work *w, uint32_t block)
+{
+	const struct flow_block *b = &w->flow->blocks[block];
+	double relative = uncertainty(&w->frequency->block[block]), small = 0, expected = 0;
+
+	for (uint32_t i = b->first; i < b->first + b->count; i++) {
+		struct why_time *t = &w->time[i];
+		double difference = (t->seen - t->laid) / w->sample;
+
+		t->significant = more_than_chance(difference, t->laid / w->sample, relative);
+		expected += t->laid / w->sample;
+		if (!t->significant)
+			small += difference;
+	}
+	if (!more_than_chance(small, expected, relative))
+		return;
+	for (uint32_t i = b->first; i < b->first + b->count; i++)
+		w->time[i].significant = w->time[i].seen > w->time[i].laid;
+}
+
+void why_lay_out(struct why_work *w)
+{
+	for (uint32_t b = 0; b < w->flow->nblocks; b++) {
+		const struct flow_block *block = &w->flow->blocks[b];
+		double count = why_block_count(w, b);
+
+		for (uint32_t i = block->first; i < block->first + block->count; i++) {
+			struct why_time *t = &w->time[i];
+
+			t->seen = w->why->insns[i].samples * w->sample;
+			t->best = best_of(w, i) * count;
+			t->laid = fmin(t->seen, t->best);
+			t->hidden = t->best - t->laid;
+		}
+	}
+	for (uint32_t i = 0; i < w->flow->ninsns; i++)
+		if (w->time[i].hidden > 0)
+			look_near(w, i);
+	for (uint32_t b = 0; b < w->flow->nblocks; b++)
+		judge_block(w, b);
+}

@@ -1,0 +1,54 @@
+/*
+ * Samples to where the time was spent. An interrupt waits until the oldest instruction retires and
+ * shows the one behind it, so samples are moved back by one, as the flow went: to the instruction
+ * before, and at the start of a block to the ends of those before it, by how often each came.
+ *
+ * A compare and its branch that retire together are one: the compare gets the samples, for it is
+ * what may wait for memory. What stands right behind a call is the return of the callee, whose
+ * instruction is not here: the call gets it, and stalls there are the callee's. At the entry of the
+ * procedure samples stay, for the call before is somebody else's.
+ */
+#include "analyze/why_internal.h"
+
+static void move_back(struct why_work *w, uint32_t block, double samples)
+{
+	const struct graph *g = &w->flow->graph;
+	uint32_t first = w->flow->blocks[block].first;
+	double all = 0, ways = graph_in_degree(g, block);
+
+	graph_each_in (e, g, block)
+		all += why_edge_count(w, *e);
+	if (!ways) {
+		w->why->insns[first].samples += samples;
+		return;
+	}
+	graph_each_in (e, g, block) {
+		uint32_t from = g->edge[*e].from;
+		double part = samples * (all > 0 ? why_edge_count(w, *e) / all : 1 / ways);
+
+		if (from == w->flow->entry_node)
+			w->why->insns[first].samples += part;
+		else if (part > 0)
+			w->why->insns[why_last(w, from)].samples += part;
+	}
+}
+
+void why_shift(struct why_work *w)
+{
+	const struct flow *f = w->flow;
+
+	for (uint32_t b = 0; b < f->nblocks; b++)
+		for (uint32_t i = f->blocks[b].first; i < f->blocks[b].first + f->blocks[b].count;
+			i++) {
+			double samples = (double)w->evidence->samples[i];
+			double moved = samples * w->machine->skid;
+
+			if (!samples)
+				continue;
+			w->why->insns[i].samples += samples - moved;
+			if (i > f->blocks[b].first)
+				w->why->insns[i - 1].samples += moved;
+			else
+				move_back(w, b, moved);
+		}
+}
