@@ -46,7 +46,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
 # Benchmarks that are made with the library.
-INSIDERS := synthetic_week hotlists bursts follow pairs exact_counts score
+INSIDERS := synthetic_week hotlists bursts follow pairs exact_counts score misses
 HELPERS_SRC := $(filter-out $(INSIDERS:%=bench/%.c),$(wildcard \
 	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
@@ -157,7 +157,7 @@ build/tests/e2e/programs/%: tests/e2e/programs/%.cc
 
 # A week of profiles is made through the store; hot lists are measured without the program.
 build/bench/hotlists: bench/streams.h
-build/bench/exact_counts: bench/callgrind.h
+build/bench/exact_counts build/bench/misses: bench/callgrind.h
 build/bench/score: bench/accuracy.h
 $(INSIDERS:%=build/bench/%): build/bench/%: bench/%.c build/libculprit.a
 	@mkdir -p $(@D)

@@ -13,8 +13,6 @@
 #include "callgrind.h"
 #include "flow/program.h"
 
-#include <err.h>
-
 struct totals {
 	uint64_t procedures, blocks, instructions, executed, lost;
 };
@@ -207,21 +205,10 @@ int main(int argc, char **argv)
 {
 	struct callgrind c;
 	struct exact x = {.callgrind = &c};
-	size_t line;
-	FILE *in;
 
 	if (argc != 2)
 		errx(2, "usage: exact_counts CALLGRIND.OUT");
-	in = fopen(argv[1], "re");
-	if (!in)
-		err(2, "%s", argv[1]);
-	callgrind_init(&c);
-	if (callgrind_read(&c, in, &line) < 0)
-		errx(2,
-			"%s:%zu: is no line of callgrind's: give it --compress-pos=no "
-			"--compress-strings=no",
-			argv[1], line);
-	fclose(in);
+	callgrind_open(&c, argv[1]);
 	count_objects(&x);
 	fprintf(stderr,
 		"procedures=%" PRIu64 " blocks=%" PRIu64 " instructions=%" PRIu64

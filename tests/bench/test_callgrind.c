@@ -67,12 +67,30 @@ static void test_counts(void **state)
 	callgrind_deinit(&c);
 }
 
+static void test_misses(void **state)
+{
+	static const char text[] = "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n"
+				   "ob=/bin/a\n"
+				   "0x1000 0 10 8 4 1 2 3 1 1 1\n"
+				   "0x1000 0 5 3 1 0 2\n";
+	static const uint64_t right[CALLGRIND_EVENTS] = {15, 1, 7, 1, 2};
+	struct callgrind_insn key = {.address = 0x1000}, *i;
+	struct callgrind c;
+	size_t line;
+
+	(void)state;
+	assert_int_equal(read_text(&c, text, &line), 0);
+	i = hmap_get(&c.insns, &key);
+	assert_memory_equal(i->count, right, sizeof right);
+	callgrind_deinit(&c);
+}
+
 static void test_refuses(void **state)
 {
 	static const char *const bad[] = {
-		"ob=/bin/a\n0x1000 0 5\n0x1004 12\n", /* no cost */
-		"ob=/bin/a\n0x1000 0 5\ncalls=(3) 0x1000 0\n",
-		"ob=/bin/a\n0x1000 0 5\njcnd=3/5\n",
+		"events: Ir\n0x1000 0 5\n0x1004 12\n", /* no cost */
+		"events: Ir\n0x1000 0 5\ncalls=(3) 0x1000 0\n",
+		"events: Ir\n0x1000 0 5\njcnd=3/5\n",
 	};
 
 	(void)state;
@@ -90,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_misses),
 		cmocka_unit_test(test_refuses),
 	};
 

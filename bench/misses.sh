@@ -1,0 +1,60 @@
+#!/bin/bash
+# Stall cycles that 'why' blames on caches against simulated cache misses, by procedure (the paper's
+# Figure 10): the twelve programs as recorded for accuracy.sh, and callgrind with this machine's first
+# caches and its second one in the place of the last. A miss of the first caches counts 10 cycles, one of
+# the second 60 more. Procedures with at least -n samples. PROGRAMS and RECORDINGS: see recordings.sh.
+. "$(dirname "$0")/lib.sh"
+rounds=200 seconds=25
+options "$@"
+make -s -C "$root" build/bench/misses || exit 1
+. "$here/recordings.sh"
+
+geometry() { # LEVEL1_DCACHE
+	echo "$(getconf "$1_SIZE"),$(getconf "$1_ASSOC"),$(getconf "$1_LINESIZE")"
+}
+
+# "IMAGE START SAMPLES DMIN DMAX IMIN IMAX", the last four in samples too.
+blamed() { # DATABASE
+	local image start
+	"$culprit" top -i "$1" --json -n 1000 | jq -r --argjson least "$rounds" \
+		'.rows[] | select(.samples >= $least and .start != null) | "\(.image) \(.start)"' |
+		while read -r image start; do
+			"$culprit" why -i "$1" --json "${image##*/}!$start" 2>/dev/null | jq -r '
+			def of($name): [.summary.dynamic[] | select(.culprit == $name)][0] // {min: 0, max: 0};
+			"\(.image) \(.start) \(.samples) " + ([of("dcache").min, of("dcache").max,
+				of("icache").min, of("icache").max] | map(tostring) | join(" "))'
+		done | awk '{ for (i = 4; i <= 7; i++) $i *= $3; print }'
+}
+
+for name in "${names[@]}"; do
+	simulate "$name" misses "$programs/misses" --cache-sim=yes \
+		--I1="$(geometry LEVEL1_ICACHE)" --D1="$(geometry LEVEL1_DCACHE)" \
+		--LL="$(geometry LEVEL2_CACHE)"
+	record "$name"
+	awk -v name="$name" -v repeats="$(repeats "$name")" '
+	NR == FNR { i[$1, $2] = 10 * $3 + 60 * $5; d[$1, $2] = 10 * $4 + 60 * $6; next }
+	($1, $2) in i { print name, $2, ($4 + $5) / 2, repeats * d[$1, $2], ($6 + $7) / 2, repeats * i[$1, $2] }
+	' "$inputs/$name.misses" <(blamed "$recordings/$name.db")
+done >"$work/rows"
+
+correlation() { # COLUMN COLUMN [NAME]
+	awk -v a="$1" -v b="$2" -v name="${3:-}" '
+	name == "" || $1 == name { n++; x += $a; y += $b; xx += $a * $a; yy += $b * $b; xy += $a * $b }
+	END {
+		v = (n * xx - x * x) * (n * yy - y * y)
+		if (n > 2 && v > 0) printf "%.2f", (n * xy - x * y) / sqrt(v); else print "-"
+	}' "$work/rows"
+}
+line() { # TITLE [NAME]
+	row "$1" "$(grep -c "^${2:-}" "$work/rows")" "$(correlation 3 4 "${2:-}")" "$(correlation 5 6 "${2:-}")"
+}
+
+header "" "procedures" "D-cache" "I-cache"
+for name in "${names[@]}"; do
+	line "$name" "$name"
+done
+line "all" ""
+echo
+echo "Correlation of stall cycles (the middle of their range) with what simulated misses cost."
+goal "D-cache: 0.8" "$(or_zero "$(correlation 3 4)") >= 0.8"
+goal "I-cache: 0.8" "$(or_zero "$(correlation 5 6)") >= 0.8"

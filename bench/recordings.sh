@@ -1,0 +1,48 @@
+# Recordings of the twelve programs, each with the number of times that its job ran. Sourced by the
+# measures of accuracy, after lib.sh and options.
+# shellcheck shell=bash
+#
+# PROGRAMS names some of them. RECORDINGS is a folder to keep the recordings in (NAME.db and
+# NAME.repeats); those that are there already are used again.
+"$here/program" --prepare || exit 1
+inputs=$programs/accuracy
+recordings=${RECORDINGS:-$work}
+read -ra names <<<"${PROGRAMS:-$("$here/program" --names | paste -sd' ')}"
+
+user_seconds() { # COMMAND...
+	local TIMEFORMAT=%U
+	{ time "$@" >/dev/null 2>&1; } 2>&1
+}
+
+record() { # NAME
+	local db=$recordings/$1.db repeats
+	[ -e "$db" ] && [ -e "$recordings/$1.repeats" ] && return
+	repeats=$(figure %.0f "$seconds / ($(user_seconds "$here/program" "$1") + 0.01) + 0.5")
+	# shellcheck disable=SC2016
+	"$culprit" record -F "$rate" -o "$db" -- bash -c \
+		'for ((i = 0; i < $1; i++)); do "$2" "$3"; done' - "$repeats" "$here/program" "$1" \
+		>"$work/record" 2>&1 || die "$1: $(tail -1 "$work/record")"
+	echo "$repeats" >"$recordings/$1.repeats"
+}
+
+repeats() { # NAME
+	cat "$recordings/$1.repeats"
+}
+
+# Runs a program under callgrind and hands what it wrote to a command, whose output is kept as
+# NAME.SUFFIX; again only when the job or the command has changed.
+simulate() { # NAME SUFFIX COMMAND [OPTION...]
+	local kept=$inputs/$1.$2
+	[ "$kept" -nt "$here/program" ] && [ "$kept" -nt "$here/jobs" ] && [ "$kept" -nt "$3" ] && return
+	"$here/program" "$1" valgrind -q --tool=callgrind --dump-instr=yes --compress-strings=no \
+		--compress-pos=no --callgrind-out-file="$work/callgrind" "${@:4}" ||
+		die "valgrind cannot run $1: $(tail -1 "$inputs/$1.err")"
+	"$3" "$work/callgrind" >"$kept.new" 2>"$kept.log" && mv "$kept.new" "$kept" ||
+		die "$1: $(tail -1 "$kept.log")"
+	rm -f "$work/callgrind"
+}
+
+# A figure that may be missing ("-"), for goals.
+or_zero() { # FIGURE
+	[ "$1" != - ] && echo "$1" || echo 0
+}
