@@ -82,6 +82,17 @@ static int take_event(void *arg, const struct store_event *ev)
 	return 0;
 }
 
+static void take_machine(
+	struct selected_event *to, const struct store_event *ev, double had, double more)
+{
+	if (ev->skid_share > 0 && (more >= had || to->skid_share == 0)) {
+		to->skid = ev->skid;
+		to->skid_share = ev->skid_share;
+	}
+	if (ev->cycles_per_ns > 0 && (more >= had || to->cycles_per_ns == 0))
+		to->cycles_per_ns = ev->cycles_per_ns;
+}
+
 /* Sums over epochs; periods and scales are means by the number of samples. */
 static int take_account(void *arg, const struct store_event *ev, const struct store_account *a)
 {
@@ -95,6 +106,7 @@ static int take_account(void *arg, const struct store_event *ev, const struct st
 	to = &sel->events.p[index];
 	had = (double)(to->account.attributed + to->account.unknown);
 	more = (double)(a->attributed + a->unknown);
+	take_machine(to, ev, had, more);
 	if (had + more > 0) {
 		to->period = (to->period * had + ev->period * more) / (had + more);
 		to->account.scale = (to->account.scale * had + a->scale * more) / (had + more);

@@ -30,6 +30,9 @@ struct selected_event {
 	const char *name;
 	double period;
 	struct store_account account;
+	/* As in struct store_event, 0 unknown: of the epoch that outweighs those before it. */
+	int32_t skid;
+	double skid_share, cycles_per_ns;
 };
 
 struct selected_image {

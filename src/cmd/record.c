@@ -22,6 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* So long a recording may end a little later for what it did not wait for when it began. */
+#define LONG_NS 4000000000ull
+
 struct recording {
 	struct target target;
 	struct upcall *upcall;
@@ -307,6 +310,7 @@ static int record(struct recording *r, struct err *e)
 {
 	struct collector *c = NULL;
 	struct collector_options *o = &r->target.options;
+	uint64_t start = io_clock_ns(CLOCK_MONOTONIC);
 	int code = catch_signals(r, e);
 
 	if (code == 0 && r->command)
@@ -329,6 +333,8 @@ static int record(struct recording *r, struct err *e)
 	}
 	if (code == 0)
 		code = run(r, c, e);
+	if (code == 0 && io_clock_ns(CLOCK_MONOTONIC) - start > LONG_NS)
+		target_calibrate_skid(&r->target);
 	if (c && code == 0)
 		code = collector_finish(c, e);
 	if (code < 0) {

@@ -22,7 +22,7 @@ enum {
 #define EDGES_SHARE  0.002 /* of each CPU, at most; and of the budget if that is small: */
 #define EDGES_PART   0.2
 #define VALUES_SHARE 0.045 /* the last burst may go beyond it: 5% is not to be reached */
-#define BURST_S      1e-5 /* what one takes, about */
+#define BURST_S      1e-5  /* what one takes, about */
 #define PAIRS_S      128 /* pairs of samples begun a second and CPU: as many as a flush keeps, and */
 #define PAIRS_EVERY  8   /* not at more than one sample in so many */
 
@@ -186,6 +186,34 @@ static double edges_share(double budget)
 	return budget && budget * EDGES_PART < EDGES_SHARE ? budget * EDGES_PART : EDGES_SHARE;
 }
 
+/* What cannot be measured now stays unknown. */
+void target_calibrate_skid(struct target *t)
+{
+	for (size_t i = 0; i < t->events.n; i++) {
+		struct err e = {0};
+
+		if (!t->skids.p[i].cycles_per_ns)
+			calibrate_skid(&t->events.p[i], t->fresh, &t->skids.p[i], &e);
+	}
+}
+
+/* Whoever gives a rate need not wait, as for the cost. */
+static void choose_skids(struct target *t, struct collector_options *o)
+{
+	bool given = t->rate || t->period;
+
+	vec_each (ev, &t->events) {
+		struct skid *known = vec_add(&t->skids);
+
+		*known = (struct skid){0};
+		if (!t->fresh)
+			calibrate_skid_known(ev, known);
+	}
+	if (!given || t->fresh)
+		target_calibrate_skid(t);
+	o->skids = t->skids.p;
+}
+
 /*
  * The rate is the highest whose cost stays inside the budget; several events share it. When the
  * cost cannot be measured (a CPU of our own is needed for that) the rate is a careful one. Who
@@ -259,6 +287,7 @@ int target_finish(struct target *t)
 	o->database = t->database;
 	o->per_process = t->per_process;
 	choose_rate(t, o);
+	choose_skids(t, o);
 	choose_shadow(t, o->budget, &o->sampling);
 	if (t->nplugins && !t->values && !t->upcall)
 		return cmd_usage(t->verb, "--plugin looks at values: give --values too");
@@ -316,5 +345,6 @@ void target_deinit(struct target *t)
 	vec_deinit(&t->tids);
 	vec_deinit(&t->cpus);
 	vec_deinit(&t->events);
+	vec_deinit(&t->skids);
 	vec_deinit(&t->only);
 }

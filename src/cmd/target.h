@@ -6,6 +6,7 @@
 #define CULPRIT_CMD_TARGET_H
 
 #include "base/vec.h"
+#include "collect/calibrate_skid.h"
 #include "collect/collector.h"
 #include "values/plugin_host.h"
 
@@ -22,6 +23,7 @@ struct target {
 	VEC(pid_t) tids;
 	VEC(int) cpus;
 	VEC(struct event) events;
+	VEC(struct skid) skids; /* of each event */
 	bool all, no_inherit, fresh, per_process, no_edges, values;
 	bool upcall; /* values from inside the command, not from the interrupt */
 	struct plugin plugins[PLUGINS_MAX];
@@ -80,6 +82,9 @@ void target_say_limits(const struct target *t, struct collector *c);
 
 /* At the end: names of --only that nothing came of, a line for each. */
 void target_say_missed(const struct target *t, const struct collector *c);
+
+/* Measures how samples fall where it is not known yet: 0.2 s, once since boot. */
+void target_calibrate_skid(struct target *t);
 
 void target_deinit(struct target *t);
 

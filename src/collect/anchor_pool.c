@@ -4,7 +4,7 @@
 
 void anchor_pool_init(struct anchor_pool *p, uint64_t seed)
 {
-	*p = (struct anchor_pool){.random = seed};
+	*p = (struct anchor_pool){.reservoir.random = seed};
 }
 
 void anchor_pool_deinit(struct anchor_pool *p)
@@ -15,35 +15,18 @@ void anchor_pool_deinit(struct anchor_pool *p)
 void anchor_pool_clear(struct anchor_pool *p)
 {
 	p->list.n = 0;
-	p->seen = p->written = 0;
+	p->reservoir.seen = p->written = 0;
 }
 
-/* splitmix64; the high half of the product is uniform below its second factor. */
-static uint64_t draw_below(struct anchor_pool *p, uint64_t n)
-{
-	uint64_t z = p->random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (uint64_t)((unsigned __int128)(z ^ z >> 31) * n >> 64);
-}
-
-/* Reservoir sampling (Vitter 1985, algorithm R): every pair stays with the same probability. */
 void anchor_pool_add(
 	struct anchor_pool *p, uint32_t image, uint32_t who, const struct anchor *anchor)
 {
+	size_t at = reservoir_place(&p->reservoir, ANCHORS_MOST);
 	struct pooled_anchor *to;
-	uint64_t at;
 
-	p->seen++;
-	if (p->list.n < ANCHORS_MOST) {
-		to = vec_add(&p->list);
-	} else {
-		at = draw_below(p, p->seen);
-		if (at >= ANCHORS_MOST)
-			return;
-		to = &p->list.p[at];
-	}
+	if (at == RESERVOIR_NONE)
+		return;
+	to = at == p->list.n ? vec_add(&p->list) : &p->list.p[at];
 	*to = (struct pooled_anchor){.image = image, .who = who, .anchor = *anchor};
 }
 
@@ -64,13 +47,10 @@ static int compare_pooled(const void *a, const void *b)
 
 void anchor_pool_settle(struct anchor_pool *p)
 {
-	unsigned __int128 seen = p->seen;
-	size_t n = p->list.n;
-
 	p->written = 0;
 	vec_sort(&p->list, compare_pooled);
-	for (size_t i = 0; i < n; i++)
-		p->list.p[i].anchor.weight = (uint64_t)(seen * (i + 1) / n - seen * i / n);
+	for (size_t i = 0; i < p->list.n; i++)
+		p->list.p[i].anchor.weight = reservoir_weight(&p->reservoir, i, p->list.n);
 }
 
 size_t anchor_pool_find(const struct anchor_pool *p, uint32_t image, uint32_t who,

@@ -6,6 +6,7 @@
 #define CULPRIT_COLLECT_ANCHOR_POOL_H
 
 #include "base/vec.h"
+#include "collect/reservoir.h"
 #include "store/anchors.h"
 
 #include <stddef.h>
@@ -18,8 +19,7 @@ struct pooled_anchor {
 
 struct anchor_pool {
 	VEC(struct pooled_anchor) list; /* ANCHORS_MOST at most */
-	uint64_t seen;                  /* since the last clearing */
-	uint64_t random;
+	struct reservoir reservoir;
 	uint64_t written; /* by the flush under way: since anchor_pool_settle */
 };
 
@@ -31,7 +31,7 @@ void anchor_pool_clear(struct anchor_pool *p);
 void anchor_pool_add(
 	struct anchor_pool *p, uint32_t image, uint32_t who, const struct anchor *anchor);
 
-/* Sorts the list by image, who and anchor; the weights then add up to `seen`. */
+/* Sorts the list by image, who and anchor; the weights then add up to all that were seen. */
 void anchor_pool_settle(struct anchor_pool *p);
 
 /* Once settled: where the anchors of an image and who begin, and how many they are. */

@@ -16,6 +16,7 @@
 #include "collect/process.h"
 #include "collect/record.h"
 #include "collect/sampler.h"
+#include "collect/walk_pool.h"
 #include "store/edges.h"
 #include "values/capture.h"
 #include "values/upcall.h"
@@ -43,6 +44,7 @@ struct attribution {
 	uint64_t nbursts, wrong;
 	struct anchor_pool anchors;
 	uint64_t pairs_seen, pairs_kept;
+	struct walk_pool walks;
 	struct interp machine; /* that bursts are run again on */
 	struct burst_plugins *plugins;
 	struct only *only; /* NULL: values of all that runs */
@@ -68,6 +70,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	sums_init(&a->sums, o->per_process);
 	bursts_init(&a->bursts);
 	anchor_pool_init(&a->anchors, io_clock_ns(CLOCK_MONOTONIC));
+	walk_pool_init(&a->walks, io_clock_ns(CLOCK_MONOTONIC));
 	a->plugins = burst_plugins_create(o->plugins, o->nplugins);
 	a->only = only_create(o->only, o->nonly, a->images, a->processes);
 	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
@@ -82,6 +85,7 @@ void attribution_destroy(struct attribution *a)
 	sums_deinit(&a->sums);
 	bursts_deinit(&a->bursts);
 	anchor_pool_deinit(&a->anchors);
+	walk_pool_deinit(&a->walks);
 	burst_plugins_destroy(a->plugins);
 	only_destroy(a->only);
 	image_cache_destroy(a->images);
@@ -173,6 +177,8 @@ struct journey {
 	uint32_t who;
 	const struct shadow_burst *burst;
 	struct capture capture;
+	uint32_t here; /* the image that its walk is in, while `walks` */
+	bool begun, walks;
 	bool kept;  /* something of it */
 	bool shown; /* plug-ins have begun to look at a piece of it */
 };
@@ -193,14 +199,47 @@ static bool is_wanted(struct journey *j, uint32_t image, uint64_t offset)
 	return true;
 }
 
+/* Few bursts are kept as they went, and only those that start in what is wanted. */
+static void begin_walk(struct journey *j, uint64_t start)
+{
+	uint64_t at;
+
+	j->begun = true;
+	j->here = place(j, start, &at);
+	j->walks = is_wanted(j, j->here, at) && walk_pool_begin(&j->a->walks, j->here, j->who, at);
+}
+
+static void end_walk(struct journey *j, uint32_t instructions)
+{
+	if (j->walks)
+		walk_pool_end(&j->a->walks, instructions);
+	j->walks = false;
+}
+
+/* What goes on elsewhere than the last step led to has passed through what nobody knows. */
+static void take_walk_step(
+	struct journey *j, uint32_t image, uint64_t at, uint32_t into, uint64_t target)
+{
+	if (!j->walks)
+		return;
+	if (image == j->here &&
+		walk_pool_step(&j->a->walks, at, into == image ? 0 : into + 1, target))
+		j->here = into;
+	else
+		end_walk(j, 0);
+}
+
 static void take_edge(void *arg, uint64_t from, uint64_t to)
 {
 	struct journey *j = arg;
 	uint64_t at, target;
 	uint32_t image = place(j, from, &at), into = place(j, to, &target);
 
-	if (into == IMAGE_NUMBER_UNKNOWN || !is_wanted(j, image, at))
+	if (into == IMAGE_NUMBER_UNKNOWN || !is_wanted(j, image, at)) {
+		end_walk(j, 0);
 		return;
+	}
+	take_walk_step(j, image, at, into, target);
 	bursts_edge(&j->a->bursts, bursts_group(&j->a->bursts, image, j->who), at,
 		into == image ? 0 : into + 1, target);
 }
@@ -272,6 +311,8 @@ static void take_step(void *arg, const struct interp *m)
 {
 	struct journey *j = arg;
 
+	if (!j->begun)
+		begin_walk(j, m->effect.ip);
 	if (m->effect.has & (INTERP_BRANCH | INTERP_INDIRECT))
 		take_edge(arg, m->effect.ip, m->effect.next);
 	capture_step(&j->capture, m, take_value, arg);
@@ -304,14 +345,20 @@ bool attribution_burst(struct attribution *a, const struct shadow_burst *b, cons
 	j.burst = b;
 	a->nbursts++;
 	if (!b->inputs) {
+		begin_walk(&j, b->start);
 		burst_edges(b, words, take_edge, &j);
+		end_walk(&j, b->edges < SHADOW_EDGES ? b->steps : 0);
 		return is_concerned(a, &j);
 	}
 	capture_begin(&j.capture, words[INTERP_RCX]);
-	if (!burst_replay(b, words, &a->machine, take_step, &j))
+	if (!burst_replay(b, words, &a->machine, take_step, &j)) {
 		a->wrong++;
-	else
-		end_showing(&j);
+		if (j.walks)
+			walk_pool_void(&a->walks);
+		return is_concerned(a, &j);
+	}
+	end_showing(&j);
+	end_walk(&j, b->steps);
 	return is_concerned(a, &j);
 }
 
@@ -406,6 +453,7 @@ int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, con
 	const struct flush f = {.sums = &a->sums,
 		.bursts = &a->bursts,
 		.anchors = &a->anchors,
+		.walks = &a->walks,
 		.images = a->images,
 		.processes = a->processes,
 		.clock_offset = a->clock_offset,
@@ -424,6 +472,7 @@ void attribution_flushed(struct attribution *a)
 	bursts_clear(&a->bursts);
 	a->pairs_kept += a->anchors.written;
 	anchor_pool_clear(&a->anchors);
+	walk_pool_clear(&a->walks);
 	image_cache_flushed(a->images, a->processes);
 	only_flushed(a->only);
 	for (size_t i = 0; i < a->nevents; i++)
@@ -451,5 +500,5 @@ size_t attribution_memory(const struct attribution *a)
 {
 	return sizeof *a + cgroups_memory(a->cgroups) + process_table_memory(a->processes) +
 	       image_cache_memory(a->images) + sums_memory(&a->sums) + bursts_memory(&a->bursts) +
-	       anchor_pool_memory(&a->anchors);
+	       anchor_pool_memory(&a->anchors) + walk_pool_memory(&a->walks);
 }

@@ -9,14 +9,12 @@
 #include "collect/sampler.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -33,6 +31,10 @@
 
 #define RATE_MIN 10
 #define RATE_MAX 20000
+
+/* A price in seconds that makes sense. */
+#define PRICE_MIN 1e-8
+#define PRICE_MAX 1e-2
 
 /* Of the budget; the rest is for the sampler's own processes, and for dearer times than we
  * measured. */
@@ -164,14 +166,14 @@ static double measure_price(struct bench *b)
 	return price(b);
 }
 
-static void measure_prices(struct bench *b, int n, struct prices *out)
+static void measure_prices(struct bench *b, int n, struct figures *out)
 {
 	b->ticks_a_ns = ticks_a_ns();
 	sampler_enable(b->sampler, NULL);
 	for (int i = 0; i < n; i++) {
 		double p = measure_price(b);
 
-		if (p > 0 && out->n < CALIBRATE_PRICES)
+		if (p > 0 && out->n < CALIBRATE_FIGURES)
 			out->p[out->n++] = p;
 	}
 	sampler_disable(b->sampler);
@@ -259,8 +261,8 @@ static void companion_stop(struct companion *c)
 /* ---- measuring ---- */
 
 /* With the ring, which tells at once that a sample was taken; counting it in BPF costs the same. */
-static int measure_with(
-	const struct event *ev, const struct companion *c, int n, struct prices *out, struct err *e)
+static int measure_with(const struct event *ev, const struct companion *c, int n,
+	struct figures *out, struct err *e)
 {
 	struct event working = event_for_work(ev);
 	struct bench *b = xcalloc(1, sizeof *b);
@@ -286,7 +288,7 @@ static int measure_with(
 	return r;
 }
 
-static int measure(const struct event *ev, int n, struct prices *out, struct err *e)
+static int measure(const struct event *ev, int n, struct figures *out, struct err *e)
 {
 	struct companion companion = {0};
 	cpu_set_t before, one;
@@ -307,28 +309,7 @@ static int measure(const struct event *ev, int n, struct prices *out, struct err
 
 /* ---- what is known already ---- */
 
-static char *cache_dir(void)
-{
-	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-
-	if (geteuid() == 0)
-		return xstrdup("/var/lib/culprit");
-	if (xdg && *xdg == '/')
-		return xasprintf("%s/culprit", xdg);
-	return home && *home == '/' ? xasprintf("%s/.cache/culprit", home) : NULL;
-}
-
-static char *cache_key(const struct event *ev)
-{
-	char boot[64] = "-";
-	struct utsname u;
-
-	uname(&u);
-	io_read_line(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-	return xasprintf("%s %s %s", boot, u.release, ev->name);
-}
-
-static void evaluate(const struct prices *prices, struct calibration *out)
+static void evaluate(const struct figures *prices, struct calibration *out)
 {
 	double mean = 0, squares = 0, n = prices->n;
 
@@ -343,11 +324,11 @@ static void evaluate(const struct prices *prices, struct calibration *out)
 
 bool calibrate_known(const struct event *ev, struct calibration *out)
 {
-	_cleanup_free_ char *dir = cache_dir(), *key = cache_key(ev);
-	struct prices prices = {0};
+	_cleanup_free_ char *dir = calibrate_cache_dir(), *key = calibrate_cache_key("", ev);
+	struct figures prices = {0};
 
 	if (dir)
-		calibrate_cache_get(dir, key, &prices);
+		calibrate_cache_get(dir, key, PRICE_MIN, PRICE_MAX, &prices);
 	if (prices.n)
 		evaluate(&prices, out);
 	return prices.n > 0;
@@ -356,13 +337,13 @@ bool calibrate_known(const struct event *ev, struct calibration *out)
 int calibrate_cost(
 	const struct event *ev, int enough, bool fresh, struct calibration *out, struct err *e)
 {
-	_cleanup_free_ char *dir = cache_dir(), *key = cache_key(ev);
-	struct prices prices = {0};
+	_cleanup_free_ char *dir = calibrate_cache_dir(), *key = calibrate_cache_key("", ev);
+	struct figures prices = {0};
 	int r = 0;
 
 	if (dir && !fresh)
-		calibrate_cache_get(dir, key, &prices);
-	if (prices.n < CALIBRATE_PRICES) {
+		calibrate_cache_get(dir, key, PRICE_MIN, PRICE_MAX, &prices);
+	if (prices.n < CALIBRATE_FIGURES) {
 		r = measure(ev, prices.n < enough ? enough - prices.n : 1, &prices, e);
 		if (dir && prices.n)
 			calibrate_cache_put(dir, key, &prices);

@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "collect/attribute.h"
+#include "collect/calibrate_skid.h"
 #include "collect/idle.h"
 #include "collect/record.h"
 #include "store/store.h"
@@ -199,7 +200,14 @@ static int put_events(struct collector *c, struct err *e)
 			.rate = c->o.sampling.rate,
 			.cost = c->o.cost,
 			.budget = c->o.budget};
-		int r = store_event(c->store, &row, e);
+		int r;
+
+		if (c->o.skids) {
+			row.skid = c->o.skids[i].instructions;
+			row.skid_share = c->o.skids[i].share;
+			row.cycles_per_ns = c->o.skids[i].cycles_per_ns;
+		}
+		r = store_event(c->store, &row, e);
 
 		if (r < 0)
 			return r;

@@ -18,18 +18,20 @@ struct collector;
 struct err;
 struct only_result;
 struct plugin;
+struct skid;
 struct upcall;
 
 struct collector_options {
 	struct sampler_options sampling; /* what it points to outlives the collector */
 	const char *database;
-	const char *label;       /* of the epoch, may be NULL */
-	bool per_process;        /* keep profiles by pid */
-	bool delayed;            /* sampling begins with collector_enable, not at the start */
-	double budget, cost;     /* for the record: share of each CPU, seconds a sample */
-	double drain_s, flush_s; /* intervals */
-	double keep_days;        /* expire what is older, 0: keep all */
-	uint64_t keep_bytes;     /* bound of the database, 0: none */
+	const char *label;        /* of the epoch, may be NULL */
+	bool per_process;         /* keep profiles by pid */
+	bool delayed;             /* sampling begins with collector_enable, not at the start */
+	double budget, cost;      /* for the record: share of each CPU, seconds a sample */
+	const struct skid *skids; /* the same, of each event; they may become known until the end */
+	double drain_s, flush_s;  /* intervals */
+	double keep_days;         /* expire what is older, 0: keep all */
+	uint64_t keep_bytes;      /* bound of the database, 0: none */
 	const struct plugin
 		*plugins; /* that look at bursts with values; they outlive the collector */
 	size_t nplugins;

@@ -8,11 +8,13 @@
 #include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
 #include "collect/image_cache.h"
+#include "collect/walk_pool.h"
 #include "image/image.h"
 #include "store/anchors.h"
 #include "store/edges.h"
 #include "store/pack.h"
 #include "store/store.h"
+#include "store/walks.h"
 #include "values/values.h"
 #include "values/values_pack.h"
 
@@ -339,6 +341,51 @@ static int write_anchors(
 	return add_profile(f, g->image, g->who, ids, &blob_anchor, &packed, e);
 }
 
+static size_t count_steps(const struct pooled_walk *list, size_t n)
+{
+	size_t steps = 0;
+
+	for (size_t i = 0; i < n; i++)
+		steps += list[i].nsteps;
+	return steps;
+}
+
+/* From numbers of images to their keys; returns where the next walk's steps go. */
+static struct walk_step *name_images(const struct flush *f, const struct pooled_walk *from,
+	struct walk_step *steps, struct walk *out)
+{
+	*out = (struct walk){.start = from->start,
+		.weight = from->weight,
+		.instructions = from->instructions,
+		.nsteps = from->nsteps,
+		.steps = steps};
+	for (uint32_t i = 0; i < from->nsteps; i++)
+		*steps++ = (struct walk_step){.from = from->steps[i].from,
+			.target = target_key(f, from->steps[i].target),
+			.to = from->steps[i].to};
+	return steps;
+}
+
+static int write_walks(
+	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
+{
+	_cleanup_free_ struct walk *list = NULL;
+	_cleanup_free_ struct walk_step *steps = NULL;
+	const struct pooled_walk *first;
+	size_t n = walk_pool_find(f->walks, g->image, g->who, &first);
+	struct buf packed = {0};
+	struct walk_step *at;
+
+	if (!n)
+		return 0;
+	list = xcalloc(n, sizeof *list);
+	steps = at = xcalloc(count_steps(first, n) + 1, sizeof *steps);
+	for (size_t i = 0; i < n; i++)
+		at = name_images(f, &first[i], at, &list[i]);
+	walks_pack(list, walks_settle(list, n), &packed);
+	return add_profile(f, g->image, g->who, ids, &blob_walk, &packed, e);
+}
+
 static int write_group(
 	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
 {
@@ -347,6 +394,8 @@ static int write_group(
 
 	if (r == 0)
 		r = write_anchors(f, g, ids, e);
+	if (r == 0)
+		r = write_walks(f, g, ids, e);
 	if (r < 0 || !g->values)
 		return r;
 	value_profile_pack(g->values, &packed);
@@ -434,6 +483,9 @@ int flush_write(const struct flush *f, struct err *e)
 	anchor_pool_settle(f->anchors);
 	vec_each (p, &f->anchors->list)
 		bursts_group(f->bursts, p->image, p->who);
+	walk_pool_settle(f->walks);
+	vec_each (w, &f->walks->list)
+		bursts_group(f->bursts, w->image, w->who);
 	r = write_images(f, ids, e);
 	return r < 0 ? r : write_totals(f, e);
 }

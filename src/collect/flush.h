@@ -16,11 +16,13 @@ struct image_cache;
 struct process_table;
 struct store;
 struct sums;
+struct walk_pool;
 
 struct flush {
 	struct sums *sums;
 	struct bursts *bursts;
 	struct anchor_pool *anchors;
+	struct walk_pool *walks;
 	struct image_cache *images;
 	const struct process_table *processes;
 	int64_t clock_offset; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */

@@ -264,6 +264,7 @@ struct progress {
 	u64 deadline;
 	u64 looked; /* at the clock */
 	u64 paused; /* ns of stretches that took too long for us alone */
+	u64 start;  /* the first instruction that is not skipped */
 	u32 skip, done, edges;
 	int stop;
 };
@@ -299,6 +300,8 @@ static long step(u32 index, struct progress *p)
 		return 1;
 	}
 	p->done = index + 1;
+	if (index == p->skip)
+		p->start = from;
 	if (index >= p->skip && interp_chooses(INTERP_E_OP(s->m.insn.entry)) &&
 		p->edges < SHADOW_EDGES) {
 		s->edge[p->edges * 2 % (2 * SHADOW_EDGES)] = from;
@@ -501,6 +504,7 @@ static __always_inline void report(struct shadow_cpu *c, struct state *s, const 
 	head.pid = task->tgid;
 	head.tid = task->pid;
 	head.time = start;
+	head.start = p->start;
 	head.skipped = p->skip;
 	head.steps = p->done - p->skip;
 	head.edges = p->edges;
@@ -509,8 +513,7 @@ static __always_inline void report(struct shadow_cpu *c, struct state *s, const 
 	head.kernel = s->m.kernel;
 	head.failed = s->m.failed;
 	head.end = s->m.ip;
-	if (head.edges || head.inputs)
-		emit(c, s, &head);
+	emit(c, s, &head); /* also without edges: where bursts begin counts */
 }
 
 /* The time that all of it took. */

@@ -26,6 +26,7 @@ struct shadow_burst {
 	u32 generation; /* exec generation, as the driver's tags have it */
 	u32 pid, tid;
 	u64 time;           /* CLOCK_MONOTONIC ns */
+	u64 start;          /* the first instruction looked at */
 	u16 skipped, steps; /* instructions: passed over first, then looked at */
 	u16 edges, inputs;
 	u8 stop; /* enum interp_stop */

@@ -138,6 +138,9 @@ static void bind_event(sqlite3_stmt *st, const struct store_event *ev)
 	db_bind_double(st, 5, ev->rate);
 	db_bind_double(st, 6, ev->cost);
 	db_bind_double(st, 7, ev->budget);
+	sqlite3_bind_int64(st, 8, ev->skid);
+	db_bind_double(st, 9, ev->skid_share);
+	db_bind_double(st, 10, ev->cycles_per_ns);
 }
 
 int store_event(struct store *s, struct store_event *ev, struct err *e)
@@ -145,7 +148,8 @@ int store_event(struct store *s, struct store_event *ev, struct err *e)
 	sqlite3_stmt *st;
 	int64_t id = 0;
 	int r = db_kept(s,
-		"UPDATE events SET unit = ?3, period = ?4, rate = ?5, cost = ?6, budget = ?7 "
+		"UPDATE events SET unit = ?3, period = ?4, rate = ?5, cost = ?6, budget = ?7, "
+		"skid = ?8, skid_share = ?9, cycles_per_ns = ?10 "
 		"WHERE epoch = ?1 AND name = ?2 RETURNING id",
 		&st, e);
 
@@ -157,8 +161,8 @@ int store_event(struct store *s, struct store_event *ev, struct err *e)
 	sqlite3_reset(st);
 	if (!r && !id) {
 		r = db_kept(s,
-			"INSERT INTO events(epoch, name, unit, period, rate, cost, budget) "
-			"VALUES(?, ?, ?, ?, ?, ?, ?)",
+			"INSERT INTO events(epoch, name, unit, period, rate, cost, budget, "
+			"skid, skid_share, cycles_per_ns) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			&st, e);
 		if (r)
 			return r;
@@ -168,6 +172,15 @@ int store_event(struct store *s, struct store_event *ev, struct err *e)
 	if (!r)
 		ev->id = id;
 	return r;
+}
+
+/* The columns of table `ev` that read_event takes; EVENT_FIELDS of them. */
+#define EVENT_COLUMNS "ev.id, ev.epoch, ev.name, ev.unit, ev.period, ev.rate, ev.cost, ev.budget, "
+#define EVENT_FIELDS  11
+
+static const char *event_rest(const struct store *s)
+{
+	return s->version == 1 ? "0, 0.0, 0.0" : "ev.skid, ev.skid_share, ev.cycles_per_ns";
 }
 
 static struct store_event read_event(sqlite3_stmt *st)
@@ -181,15 +194,18 @@ static struct store_event read_event(sqlite3_stmt *st)
 		.rate = sqlite3_column_double(st, 5),
 		.cost = sqlite3_column_double(st, 6),
 		.budget = sqlite3_column_double(st, 7),
+		.skid = sqlite3_column_int(st, 8),
+		.skid_share = sqlite3_column_double(st, 9),
+		.cycles_per_ns = sqlite3_column_double(st, 10),
 	};
 }
 
 int store_events(struct store *s, store_event_fn *fn, void *arg, struct err *e)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int r = db_prepare(s,
-		"SELECT id, epoch, name, unit, period, rate, cost, budget FROM events ORDER BY id",
-		&st, e);
+	_cleanup_free_ char *sql = xasprintf(
+		"SELECT " EVENT_COLUMNS "%s FROM events ev ORDER BY ev.id", event_rest(s));
+	int r = db_prepare(s, sql, &st, e);
 
 	if (r)
 		return r;
@@ -315,7 +331,7 @@ int store_account_add(struct store *s, int64_t event, int64_t t0, int64_t t1,
 }
 
 #define ACCOUNTS_SQL                                                                             \
-	"SELECT ev.id, ev.epoch, ev.name, ev.unit, ev.period, ev.rate, ev.cost, ev.budget, "     \
+	"SELECT " EVENT_COLUMNS "%s, "                                                           \
 	"sum(attributed), sum(unknown), sum(lost), sum(throttled), sum(missed), sum(expected), " \
 	"CASE WHEN sum(expected) > 0 THEN sum(scale * expected) / sum(expected) "                \
 	" ELSE max(scale) END "                                                                  \
@@ -329,7 +345,7 @@ int store_accounts(struct store *s, const struct store_filter *f, store_account_
 	struct buf sql = {0};
 	int r;
 
-	buf_printf(&sql, ACCOUNTS_SQL);
+	buf_printf(&sql, ACCOUNTS_SQL, event_rest(s));
 	filter_times(f, &sql);
 	if (f && f->event)
 		buf_printf(&sql, "AND ev.name = :event ");
@@ -343,7 +359,7 @@ int store_accounts(struct store *s, const struct store_filter *f, store_account_
 		struct store_event ev = read_event(st);
 		struct store_account sum;
 
-		account_read(st, 8, &sum);
+		account_read(st, EVENT_FIELDS, &sum);
 		r = fn(arg, &ev, &sum);
 		if (r)
 			return callback_result(r);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /*
- * The database, version 1. The header of the SQLite file holds application_id STORE_APPLICATION and
+ * The database, version 2. The header of the SQLite file holds application_id STORE_APPLICATION and
  * user_version STORE_VERSION. Blobs marked (packed) are laid out where they are written: pack.c,
  * edges.c, anchors.c, walks.c, images.c, procedures.c, totals.c. Times are microseconds since 1970.
  *
@@ -24,19 +24,28 @@
  * The statements are compared with those in the file when it is opened: a table that is not as
  * written here could do anything.
  */
-static const struct {
+struct object {
 	const char *name, *sql;
-} objects[] = {
+};
+
+#define EVENTS_1                                                             \
+	"CREATE TABLE events("                                               \
+	"id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL REFERENCES epochs, " \
+	"name TEXT NOT NULL, unit TEXT NOT NULL, period REAL NOT NULL, "     \
+	"rate REAL NOT NULL, cost REAL NOT NULL, budget REAL NOT NULL"
+/* What version 2 added, column by column: SQLite writes a new column behind the others. */
+#define SKID       "skid INTEGER NOT NULL DEFAULT 0"
+#define SKID_SHARE "skid_share REAL NOT NULL DEFAULT 0"
+#define CYCLES     "cycles_per_ns REAL NOT NULL DEFAULT 0"
+
+static const struct object objects[] = {
 	{"hosts", "CREATE TABLE hosts("
 		  "id INTEGER PRIMARY KEY, name TEXT NOT NULL, machine_id TEXT NOT NULL, "
 		  "cpu TEXT NOT NULL, kernel TEXT NOT NULL, cpus INTEGER NOT NULL) STRICT"},
 	{"epochs", "CREATE TABLE epochs("
 		   "id INTEGER PRIMARY KEY, host INTEGER NOT NULL REFERENCES hosts, "
 		   "started INTEGER NOT NULL, ended INTEGER NOT NULL, label TEXT NOT NULL) STRICT"},
-	{"events", "CREATE TABLE events("
-		   "id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL REFERENCES epochs, "
-		   "name TEXT NOT NULL, unit TEXT NOT NULL, period REAL NOT NULL, "
-		   "rate REAL NOT NULL, cost REAL NOT NULL, budget REAL NOT NULL) STRICT"},
+	{"events", EVENTS_1 ", " SKID ", " SKID_SHARE ", " CYCLES ") STRICT"},
 	{"stretches", "CREATE TABLE stretches("
 		      "id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL REFERENCES epochs, "
 		      "t0 INTEGER NOT NULL, t1 INTEGER NOT NULL) STRICT"},
@@ -83,6 +92,8 @@ static const struct {
 		 "id INTEGER PRIMARY KEY REFERENCES procedures, data BLOB NOT NULL) STRICT"},
 };
 #define NOBJECTS (sizeof objects / sizeof *objects)
+
+static const struct object events_1 = {"events", EVENTS_1 ") STRICT"};
 
 int schema_is_empty(struct store *s, bool *empty, struct err *e)
 {
@@ -137,20 +148,24 @@ static int verify_version(struct store *s, struct err *e)
 			s->path, (long long)version, STORE_VERSION);
 	if (version < 1)
 		return db_damaged(s, "format version", e);
+	s->version = (int)version;
 	return 0;
 }
 
-static int verify_object(struct store *s, sqlite3_stmt *st, size_t i, struct err *e)
+static int verify_object(
+	struct store *s, sqlite3_stmt *st, const struct object *wanted, struct err *e)
 {
 	int r;
 
+	if (s->version == 1 && !strcmp(wanted->name, events_1.name))
+		wanted = &events_1;
 	sqlite3_reset(st);
-	sqlite3_bind_text(st, 1, objects[i].name, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 1, wanted->name, -1, SQLITE_STATIC);
 	r = db_step(s, st, e);
 	if (r < 0)
 		return r;
-	if (!r || strcmp(db_text(st, 0), objects[i].sql))
-		return db_damaged(s, objects[i].name, e);
+	if (!r || strcmp(db_text(st, 0), wanted->sql))
+		return db_damaged(s, wanted->name, e);
 	return 0;
 }
 
@@ -170,6 +185,33 @@ int schema_verify(struct store *s, struct err *e)
 		return db_damaged(s, "triggers or views", e);
 	r = db_prepare(s, "SELECT sql FROM sqlite_schema WHERE name = ?", &st, e);
 	for (size_t i = 0; !r && i < NOBJECTS; i++)
-		r = verify_object(s, st, i, e);
+		r = verify_object(s, st, &objects[i], e);
+	return r;
+}
+
+/* Whoever comes second waits and finds it done. */
+int schema_upgrade(struct store *s, struct err *e)
+{
+	int r;
+
+	if (s->version == STORE_VERSION)
+		return 0;
+	r = db_exec(s, "BEGIN IMMEDIATE", e);
+	if (r)
+		return r;
+	r = verify_version(s, e);
+	if (!r && s->version == 1)
+		r = db_exec(s,
+			"ALTER TABLE events ADD COLUMN " SKID ";"
+			"ALTER TABLE events ADD COLUMN " SKID_SHARE ";"
+			"ALTER TABLE events ADD COLUMN " CYCLES ";"
+			"PRAGMA user_version=2",
+			e);
+	if (!r)
+		r = db_exec(s, "COMMIT", e);
+	if (r)
+		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	else
+		s->version = STORE_VERSION;
 	return r;
 }

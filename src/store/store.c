@@ -206,6 +206,8 @@ static int open_writer(struct store *s, struct err *e)
 		r = initialise(s, e);
 	if (!r)
 		r = schema_verify(s, e);
+	if (!r)
+		r = schema_upgrade(s, e);
 	if (r)
 		return r;
 	use_log(s);

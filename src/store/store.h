@@ -31,7 +31,7 @@ struct buf;
 struct err;
 struct store;
 
-#define STORE_VERSION 1
+#define STORE_VERSION 2 /* 1 had no skid; it can be read, and becomes 2 when it is written */
 
 enum store_mode {
 	STORE_READ,   /* must exist; never changes it */
@@ -86,6 +86,10 @@ struct store_event {
 	double rate;   /* samples a second and CPU that were asked for */
 	double cost;   /* measured seconds a sample, 0 unknown */
 	double budget; /* share of each CPU, 0 when the rate was given */
+	/* Of the host, by calibration; 0 unknown. */
+	int32_t skid;         /* instructions that samples fall behind the one that took the time, */
+	double skid_share;    /* and the share of them that do */
+	double cycles_per_ns; /* of a busy core */
 };
 /* Finds by epoch and name, and replaces the figures, or adds; sets id. */
 int store_event(struct store *s, struct store_event *ev, struct err *e);

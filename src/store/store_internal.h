@@ -29,6 +29,7 @@ struct store {
 	sqlite3 *db;
 	char *path;
 	enum store_mode mode;
+	int version;     /* of the file's format */
 	bool log;        /* SQLite's log mode is on */
 	bool began;      /* between store_begin and its end */
 	bool shrink;     /* give free pages back to the file system at the next commit */
@@ -94,8 +95,10 @@ static inline int callback_result(int r)
 /* ---- schema.c ---- */
 
 int schema_create(struct store *s, struct err *e);
-/* That it is ours, of a version we know, and made of the tables we know. */
+/* That it is ours, of a version we know, and made of the tables we know; sets the version. */
 int schema_verify(struct store *s, struct err *e);
+/* Brings a file that was verified to the present version. */
+int schema_upgrade(struct store *s, struct err *e);
 int schema_is_empty(struct store *s, bool *empty, struct err *e);
 
 /* ---- the pieces ---- */

@@ -36,11 +36,11 @@ static void test_found_by_image_and_who(void **state)
 	assert_int_equal(anchor_pool_find(&p, 5, 0, &first), 1);
 	assert_int_equal(anchor_pool_find(&p, 5, 2, &first), 0);
 	assert_int_equal(anchor_pool_find(&p, 9, 0, &first), 0);
-	assert_int_equal(p.seen, 4);
+	assert_int_equal(p.reservoir.seen, 4);
 	anchor_pool_clear(&p);
 	anchor_pool_settle(&p);
 	assert_int_equal(anchor_pool_find(&p, 5, 1, &first), 0);
-	assert_int_equal(p.seen, 0);
+	assert_int_equal(p.reservoir.seen, 0);
 	anchor_pool_deinit(&p);
 }
 

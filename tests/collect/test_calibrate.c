@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "collect/calibrate.h"
 #include "collect/calibrate_cache.h"
+#include "collect/calibrate_skid.h"
 #include "collect/event.h"
 
 static char dir[] = "/tmp/culprit-calibrate-XXXXXX";
@@ -44,21 +45,21 @@ static char *below(const char *name)
 	return path;
 }
 
-static int cached(const char *in, const char *key, struct prices *out)
+static int cached(const char *in, const char *key, struct figures *out)
 {
-	calibrate_cache_get(in, key, out);
+	calibrate_cache_get(in, key, 1e-8, 1e-2, out);
 	return out->n;
 }
 
 static void test_cache(void **state)
 {
 	(void)state;
-	struct prices p = {.p = {5e-6, 6e-6}, .n = 2}, got = {0};
+	struct figures p = {.p = {5e-6, 6e-6}, .n = 2}, got = {0};
 	char *deep = below("a/b/c");
 
 	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), 0);
 	calibrate_cache_put(deep, "boot 6.1 cpu-clock", &p);
-	p = (struct prices){.p = {7e-6}, .n = 1};
+	p = (struct figures){.p = {7e-6}, .n = 1};
 	calibrate_cache_put(deep, "boot 6.1 cycles", &p);
 	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), 2);
 	assert_float_equal(got.p[0], 5e-6, 1e-12);
@@ -68,15 +69,15 @@ static void test_cache(void **state)
 	assert_int_equal(cached(deep, "boot 6.1", &got), 0);
 
 	/* Later prices replace the earlier, a later boot all of them. */
-	p = (struct prices){.n = CALIBRATE_PRICES};
+	p = (struct figures){.n = CALIBRATE_FIGURES};
 	for (int i = 0; i < p.n; i++)
 		p.p[i] = (i + 1) * 1e-6;
 	calibrate_cache_put(deep, "boot 6.1 cpu-clock", &p);
-	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), CALIBRATE_PRICES);
+	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), CALIBRATE_FIGURES);
 	assert_float_equal(got.p[15], 16e-6, 1e-12);
 	calibrate_cache_put(deep, "other 6.1 cpu-clock", &p);
 	assert_int_equal(cached(deep, "boot 6.1 cpu-clock", &got), 0);
-	assert_int_equal(cached(deep, "other 6.1 cpu-clock", &got), CALIBRATE_PRICES);
+	assert_int_equal(cached(deep, "other 6.1 cpu-clock", &got), CALIBRATE_FIGURES);
 }
 
 static void test_damaged_cache(void **state)
@@ -87,7 +88,7 @@ static void test_damaged_cache(void **state)
 		"k e 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 1e-6 "
 		"1e-6 1e-6\n",
 		"k e\n5e-6\n"};
-	struct prices got = {.n = -1};
+	struct figures got = {.n = -1};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		assert_int_equal(io_write_file(below("calibration"), bad[i]), 0);
@@ -111,7 +112,16 @@ static void test_rate(void **state)
 	assert_float_equal(calibrate_rate(&(struct calibration){.cost = 1}, 0.01), 10, 1e-9);
 }
 
-/* Measures as an ordinary user, who has a cache of his own. The exit status tells. */
+/* An ordinary user has a cache of his own. */
+static bool become_ordinary(struct event *ev)
+{
+	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0))
+		return false;
+	setenv("XDG_CACHE_HOME", dir, 1);
+	return event_parse("cpu-clock:u", ev, NULL) == 0;
+}
+
+/* The exit status tells. */
 static int measure(void)
 {
 	struct event ev;
@@ -119,11 +129,8 @@ static int measure(void)
 	struct err e = {0};
 	int r;
 
-	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0))
+	if (!become_ordinary(&ev))
 		return 1;
-	setenv("XDG_CACHE_HOME", dir, 1);
-	if (event_parse("cpu-clock:u", &ev, &e) < 0)
-		return 2;
 	r = calibrate_cost(&ev, 2, false, &a, &e);
 	if (r == -EACCES || r == -EAGAIN) {
 		print_message("skipped: %s\n", e.text);
@@ -140,19 +147,65 @@ static int measure(void)
 	return access(below("culprit/calibration"), R_OK) < 0 ? 5 : 0;
 }
 
-static void test_measuring(void **state)
+static int measure_skid(void)
 {
-	(void)state;
+	struct event ev, faults;
+	struct skid a = {0}, b = {0};
+	struct err e = {0};
+	int r;
+
+	if (!become_ordinary(&ev) || event_parse("page-faults:u", &faults, &e) < 0)
+		return 1;
+	if (calibrate_skid_known(&ev, &a))
+		return 2;
+	r = calibrate_skid(&ev, false, &a, &e);
+	if (r == -EACCES || r == -EAGAIN) {
+		print_message("skipped: %s\n", e.text);
+		return 77;
+	}
+	print_message("%d instructions behind, %.0f%% of the samples; %.2f cycles a ns\n",
+		a.instructions, a.share * 100, a.cycles_per_ns);
+	/* Never before the one that takes the time; and some place has the most of 13. */
+	if (r < 0 || a.instructions < 0 || !(a.share > 1.0 / 13) || a.share > 1)
+		return 3;
+	if (!(a.cycles_per_ns > 0.1) || a.cycles_per_ns > 20)
+		return 4;
+	if (!calibrate_skid_known(&ev, &b) || b.instructions != a.instructions ||
+		b.share < a.share * 0.999 || b.share > a.share * 1.001)
+		return 5;
+	/* What comes when something happens has none, and a precise event neither. */
+	b = (struct skid){0};
+	if (calibrate_skid(&faults, false, &b, &e) < 0 || b.share || !b.cycles_per_ns)
+		return 6;
+	strcat(ev.name, "p");
+	ev.attr.precise_ip = 2;
+	return calibrate_skid(&ev, true, &b, &e) < 0 || b.instructions || b.share != 1 ? 7 : 0;
+}
+
+static void run_child(int (*fn)(void))
+{
 	pid_t child = fork();
 	int status;
 
 	if (child == 0)
-		_exit(measure());
+		_exit(fn());
 	waitpid(child, &status, 0);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77)
 		skip();
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_measuring(void **state)
+{
+	(void)state;
+	run_child(measure);
+}
+
+static void test_skid(void **state)
+{
+	(void)state;
+	run_child(measure_skid);
 }
 
 int main(void)
@@ -162,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_cache),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_measuring),
+		cmocka_unit_test(test_skid),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

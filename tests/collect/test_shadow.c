@@ -51,7 +51,7 @@ static void check_books(const struct sampler_statistics *s)
 /* ---- edges ---- */
 
 struct edges {
-	uint64_t taken, fell, back, out, wrong, bursts, with_values;
+	uint64_t taken, fell, back, out, wrong, bursts, with_values, starts, wrong_starts;
 };
 
 static void count_edge(void *arg, uint64_t from, uint64_t to)
@@ -72,10 +72,23 @@ static void count_edge(void *arg, uint64_t from, uint64_t to)
 		e->wrong++;
 }
 
+/* From where it says that it began, the first branch on the way is the first edge. */
+static void check_start(struct edges *e, const struct shadow_burst *b, const uint64_t *words)
+{
+	bool before = b->start <= (uintptr_t)pattern_branch;
+
+	if (!b->edges || !rig_inside(b->start, pattern_loop, pattern_end))
+		return;
+	e->starts++;
+	e->wrong_starts +=
+		!(before ? rig_at(words[0], pattern_branch) : rig_at(words[0], pattern_back));
+}
+
 static void take_edges(void *arg, const struct shadow_burst *b, const uint64_t *words)
 {
 	struct edges *e = arg;
 
+	check_start(e, b, words);
 	e->bursts++;
 	e->with_values += b->inputs != 0;
 	burst_edges(b, words, count_edge, arg);
@@ -104,6 +117,8 @@ static void test_edges(void **state)
 	assert_true(e.taken + e.fell >= ENOUGH);
 	assert_int_equal(e.wrong, 0);
 	assert_int_equal(e.with_values, 0);
+	assert_true(e.starts > e.bursts / 2);
+	assert_int_equal(e.wrong_starts, 0);
 	double n = (double)(e.taken + e.fell);
 	assert_float_equal((double)e.taken / n, 0.75, bound(0.75, e.taken + e.fell));
 	/* The loop's own branch runs as often, but for the ends of bursts. */
@@ -127,7 +142,8 @@ static void take_lengths(void *arg, const struct shadow_burst *b, const uint64_t
 {
 	struct lengths *l = arg;
 
-	if (b->stop != INTERP_DONE || !rig_inside(words[0], pattern_run_, pattern_end))
+	(void)words;
+	if (b->stop != INTERP_DONE || !rig_inside(b->start, pattern_run_, pattern_end))
 		return;
 	if (b->steps < 16 || b->steps > 64 || b->skipped > 32)
 		l->beyond++;

@@ -193,11 +193,53 @@ static void refuses_a_newer_version(void **state)
 
 	store_close(f->s);
 	f->s = NULL;
-	run_sql(f->path, "PRAGMA user_version=2");
+	run_sql(f->path, "PRAGMA user_version=99");
 	for (int i = 0; i < 3; i++)
 		fails(f, store_open(f->path, modes[i], &f->s, &f->e), -EPROTO, "newer");
 	run_sql(f->path, "PRAGMA user_version=0");
 	fails(f, store_open(f->path, STORE_READ, &f->s, &f->e), -EBADMSG, "damaged");
+}
+
+static int keep_event(void *arg, const struct store_event *ev)
+{
+	*(struct store_event *)arg = *ev;
+	return 0;
+}
+
+/* Before events had a skid. Readers change nothing, and the first writer adds it. */
+static void version_1(void **state)
+{
+	struct fixture *f = *state;
+	struct store_event ev = {.skid = 9};
+	int64_t version;
+
+	store_close(f->s);
+	f->s = NULL;
+	run_sql(f->path, "ALTER TABLE events DROP COLUMN cycles_per_ns;"
+			 "ALTER TABLE events DROP COLUMN skid_share;"
+			 "ALTER TABLE events DROP COLUMN skid; PRAGMA user_version=1");
+	ok(f, store_open(f->path, STORE_READ, &f->s, &f->e));
+	ok(f, store_events(f->s, keep_event, &ev, &f->e));
+	assert_int_equal(ev.skid, 0);
+	assert_int_equal(ev.id, f->event.id);
+	assert_sound(f);
+	ok(f, db_value(f->s, "PRAGMA user_version", &version, &f->e));
+	assert_int_equal(version, 1);
+	store_close(f->s);
+	f->s = NULL;
+	ok(f, store_open(f->path, STORE_UPDATE, &f->s, &f->e));
+	ok(f, db_value(f->s, "PRAGMA user_version", &version, &f->e));
+	assert_int_equal(version, 2);
+	f->event.skid = 3;
+	ok(f, store_begin(f->s, &f->e));
+	ok(f, store_event(f->s, &f->event, &f->e));
+	ok(f, store_commit(f->s, &f->e));
+	store_close(f->s);
+	f->s = NULL;
+	ok(f, store_open(f->path, STORE_READ, &f->s, &f->e)); /* it is as if made today */
+	ok(f, store_events(f->s, keep_event, &ev, &f->e));
+	assert_int_equal(ev.skid, 3);
+	assert_sound(f);
 }
 
 static void refuses_other_tables(void **state)
@@ -478,6 +520,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(an_empty_file, setup_empty, teardown),
 		cmocka_unit_test_setup_teardown(refuses_other_databases, setup_empty, teardown),
 		cmocka_unit_test_setup_teardown(refuses_a_newer_version, setup, teardown),
+		cmocka_unit_test_setup_teardown(version_1, setup, teardown),
 		cmocka_unit_test_setup_teardown(refuses_other_tables, setup, teardown),
 		cmocka_unit_test_setup_teardown(rollback_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(readers_see_one_state, setup, teardown),
