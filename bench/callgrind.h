@@ -1,9 +1,10 @@
 /*
  * What callgrind counted: executions of every instruction and transfers between them, by object.
  *
- * Reads the output of `callgrind --dump-instr=yes --collect-jumps=yes --compress-strings=no
- * --compress-pos=no`. Its addresses are file virtual addresses already: callgrind takes off where
- * an object was loaded. Only "jump", "jcnd" and "calls" lines name targets, and calls do so across
+ * Reads the output of `callgrind --dump-instr=yes --collect-jumps=yes --skip-plt=no
+ * --compress-strings=no --compress-pos=no` (skipped, a stub of the PLT would count as its call).
+ * Addresses are file virtual addresses already: callgrind takes off where an object was loaded.
+ * Only "jump", "jcnd" and "calls" lines name targets, and calls do so across
  * objects too; a jump that callgrind takes for a call is one of these.
  */
 #ifndef CULPRIT_BENCH_CALLGRIND_H

@@ -34,8 +34,8 @@ repeats() { # NAME
 simulate() { # NAME SUFFIX COMMAND [OPTION...]
 	local kept=$inputs/$1.$2
 	[ "$kept" -nt "$here/program" ] && [ "$kept" -nt "$here/jobs" ] && [ "$kept" -nt "$3" ] && return
-	"$here/program" "$1" valgrind -q --tool=callgrind --dump-instr=yes --compress-strings=no \
-		--compress-pos=no --callgrind-out-file="$work/callgrind" "${@:4}" ||
+	"$here/program" "$1" valgrind -q --tool=callgrind --dump-instr=yes --skip-plt=no \
+		--compress-strings=no --compress-pos=no --callgrind-out-file="$work/callgrind" "${@:4}" ||
 		die "valgrind cannot run $1: $(tail -1 "$inputs/$1.err")"
 	"$3" "$work/callgrind" >"$kept.new" 2>"$kept.log" && mv "$kept.new" "$kept" ||
 		die "$1: $(tail -1 "$kept.log")"
