@@ -2,11 +2,6 @@
 /*
  * The interpreter in the sampling interrupt (ASPLOS 2000, section 3.2), in shadow: it reads the
  * interrupted program and changes nothing of it.
- *
- * User memory is read through the page tables and the kernel's direct map of RAM. That is several
- * times as quick as the helper for reading user memory, cannot fault, and never touches a device:
- * their pages are special, and refused. The kernel's own memory is read only in the direct map, in
- * its image and on the interrupted task's stack.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -49,21 +44,6 @@ struct task_struct {
 	struct thread_struct thread;
 } __attribute__((preserve_access_index));
 
-/* Stands for any two words of memory. */
-struct timespec64 {
-	s64 tv_sec;
-	long tv_nsec;
-} __attribute__((preserve_access_index));
-
-extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
-
-const volatile u64 direct_map, direct_map_size; /* where RAM is mapped */
-const volatile u64 image_start, image_end;      /* the kernel's text and read-only data */
-const volatile u64 frame_mask;                  /* of a page table entry: the physical address */
-const volatile u64 device_mark;                 /* the bit of one that is a device's */
-const volatile u32 levels;                      /* of page tables: 4 or 5 */
-const volatile u32 stack_size;                  /* of a task in the kernel */
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -90,7 +70,6 @@ struct {
 struct state {
 	struct interp m;
 	u64 first[32]; /* SHADOW_STATE of them */
-	u64 edge[2 * SHADOW_EDGES];
 };
 
 struct {
@@ -100,158 +79,7 @@ struct {
 	__type(value, struct state);
 } states SEC(".maps");
 
-/* ---- memory ---- */
-
-#define PRESENT  0x001
-#define USER     0x004
-#define UNCACHED 0x010
-#define HUGE     0x080
-#define SPECIAL  0x200 /* no ordinary page: a device, or one that the kernel keeps for itself */
-
-/* Reads kernel memory; an address that is not mapped reads as 0. */
-static __always_inline u64 peek(u64 address)
-{
-	struct timespec64 *two =
-		bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct timespec64));
-
-	return two->tv_sec;
-}
-
-/* Where a user address is in the direct map that begins at base, 0: nowhere; *entry is the last one
- * of the tables on the way. */
-static __always_inline u64 walk(u64 base, u64 pgd, u64 address, u64 *entry)
-{
-	u32 shift = levels == 5 ? 48 : 39;
-	u64 table = pgd, e;
-
-	INTERP_ROLLED
-	for (u32 level = 0; level < 5; level++) {
-		e = peek(table + (address >> (shift & 63) & 511) * 8);
-		if ((e & (PRESENT | USER)) != (PRESENT | USER))
-			return 0;
-		if (shift == 12 || (shift <= 30 && e & HUGE)) {
-			u64 inside = (1ull << (shift & 63)) - 1;
-
-			*entry = e;
-			return base + (e & frame_mask & ~inside) + (address & inside);
-		}
-		table = base + (e & frame_mask);
-		shift -= 9;
-	}
-	return 0;
-}
-
-/* The page of an address that the program may read, unless it is a device's; 0: none. */
-static __always_inline u64 user_place(const struct interp *m, u64 address)
-{
-	u64 entry = 0, place = m->pgd ? walk(direct_map, m->pgd, address & ~4095ull, &entry) : 0;
-
-	return entry & (SPECIAL | UNCACHED | device_mark) ? 0 : place;
-}
-
-static __always_inline u64 kernel_place(const struct interp *m, u64 address)
-{
-	if (address - direct_map < direct_map_size || address - m->stack < stack_size ||
-		(address >= image_start && address < image_end))
-		return address & ~4095ull;
-	return 0;
-}
-
-/* Looks the page of an address up; 0: cannot be read. */
-__attribute__((noinline)) u64 find_page(struct interp *m, u64 address)
-{
-	struct interp_page *p;
-
-	if (!m)
-		return 0;
-	p = &m->page[(address >> 12) % INTERP_PAGES];
-	p->address = address & ~4095ull;
-	p->epoch = m->epoch;
-	if ((s64)address < 0)
-		p->place = m->kernel ? kernel_place(m, address) : 0;
-	else
-		p->place = user_place(m, address);
-	return p->place;
-}
-
-/* The page of an address, remembered for the length of the burst. */
-static __always_inline u64 place_of(struct interp *m, u64 address)
-{
-	struct interp_page *p = &m->page[(address >> 12) % INTERP_PAGES];
-
-	if (p->address != (address & ~4095ull) || p->epoch != m->epoch)
-		return find_page(m, address);
-	return p->place;
-}
-
-/* An input that cannot be read is kept as the word that says so, with its number in the order. */
-static __attribute__((always_inline)) int interp_memory(struct interp *m, u64 address, u64 *word)
-{
-	u64 place, value = 0;
-	u32 n;
-
-	place = place_of(m, address);
-	n = m->ninputs;
-
-	if (place)
-		value = peek(place + (address & 4095));
-	if (m->keeps) {
-		m->input[n % INTERP_INPUTS] = value;
-		if (!place)
-			m->lost[n / 64 % (INTERP_INPUTS / 64)] |= 1ull << (n & 63);
-		m->ninputs = n + 1;
-	}
-	*word = value;
-	return place ? 0 : -1;
-}
-
-/* Into line n. */
-__attribute__((noinline)) int interp_memory_line(struct interp *m, u64 address, u32 n)
-{
-	u64 *word, place;
-
-	if (!m)
-		return -1;
-	word = m->line[n % INTERP_LINES].code;
-	place = place_of(m, address);
-
-	if (!place) { /* as one word that cannot be read */
-		if (m->keeps) {
-			u32 k = m->ninputs++;
-
-			m->lost[k / 64 % (INTERP_INPUTS / 64)] |= 1ull << (k & 63);
-		}
-		return -1;
-	}
-	place += address & 4095;
-	word[0] = peek(place);
-	word[1] = peek(place + 8);
-	word[2] = peek(place + 16);
-	word[3] = peek(place + 24);
-	if (m->keeps) {
-		u32 k = m->ninputs;
-
-		for (u32 i = 0; i < 4; i++)
-			m->input[(k + i) % INTERP_INPUTS] = word[i];
-		m->ninputs = k + 4;
-	}
-	return 0;
-}
-
-/* What is read for running again is read by lines. */
-static __always_inline int interp_memory_code(struct interp *m, u64 address, u64 *code)
-{
-	u64 place;
-
-	if (m->keeps || (address & 4095) > 4096 - 8)
-		return -1;
-	place = place_of(m, address);
-	if (!place)
-		return -1;
-	*code = peek(place + (address & 4095));
-	return 0;
-}
-
+#include "collect/shadow_memory.h"
 #include "isa/interp_run.h"
 
 /* ---- a burst ---- */
@@ -261,6 +89,8 @@ static __always_inline int interp_memory_code(struct interp *m, u64 address, u64
 
 struct progress {
 	struct state *s;
+	struct shadow_cpu *c;
+	u64 at; /* in the buffer: where the burst begins */
 	u64 deadline;
 	u64 looked; /* at the clock */
 	u64 paused; /* ns of stretches that took too long for us alone */
@@ -280,13 +110,22 @@ static __always_inline u64 look(struct progress *p)
 	return now;
 }
 
+/* Edges go where user space will read them. */
+static __always_inline void note_edge(struct progress *p, u64 from, u64 to)
+{
+	u64 at = p->at + SHADOW_HEAD + p->edges * 2;
+
+	p->c->buffer[at % SHADOW_WORDS] = from;
+	p->c->buffer[(at + 1) % SHADOW_WORDS] = to;
+}
+
 static long step(u32 index, struct progress *p)
 {
 	struct state *s = p->s;
 	u64 from = s->m.ip;
 	int stop;
 
-	if (index % 16 == 15 && look(p) > p->deadline) {
+	if (index % 16 == 0 && index && look(p) > p->deadline) {
 		p->stop = INTERP_TIME;
 		return 1;
 	}
@@ -304,8 +143,8 @@ static long step(u32 index, struct progress *p)
 		p->start = from;
 	if (index >= p->skip && interp_chooses(INTERP_E_OP(s->m.insn.entry)) &&
 		p->edges < SHADOW_EDGES) {
-		s->edge[p->edges * 2 % (2 * SHADOW_EDGES)] = from;
-		s->edge[(p->edges * 2 + 1) % (2 * SHADOW_EDGES)] = s->m.ip;
+		if (!s->m.keeps)
+			note_edge(p, from, s->m.ip);
 		p->edges++;
 	}
 	return 0;
@@ -388,11 +227,46 @@ static __always_inline void begin(struct state *s, struct bpf_perf_event_data *c
 	s->first[19] = flags;
 }
 
+/* Finds room for a burst in one piece. */
+static __always_inline u32 reserve(struct shadow_cpu *c, u32 words, u64 *at)
+{
+	u64 head = c->head, room = SHADOW_WORDS - (head - c->tail),
+	    left = SHADOW_WORDS - head % SHADOW_WORDS;
+
+	*at = words > left ? head + left : head;
+	if (*at + words - head > room) {
+		c->dropped++;
+		return 0;
+	}
+	return 1;
+}
+
+/* Hands a burst over, whose head comes last. */
+static __always_inline void commit(
+	struct shadow_cpu *c, u64 at, const struct shadow_burst *head, u32 words)
+{
+	const u64 *from = (const u64 *)head;
+	u64 before = c->head - c->tail, after = at + words - c->tail;
+
+	if (at != c->head)
+		c->buffer[c->head % SHADOW_WORDS] = 0;
+	for (u32 i = 1; i < SHADOW_HEAD; i++)
+		c->buffer[(at + i) % SHADOW_WORDS] = from[i];
+	c->buffer[at % SHADOW_WORDS] = (from[0] & ~0xffffffffull) | words;
+	barrier(); /* x86 stores in order: user space sees the burst before the new head */
+	c->head = at + words;
+	if (before < SHADOW_WORDS / 2 && after >= SHADOW_WORDS / 2) {
+		u64 nothing = 0;
+
+		bpf_ringbuf_output(&doorbell, &nothing, sizeof nothing, BPF_RB_FORCE_WAKEUP);
+	}
+}
+
 struct copy {
 	struct shadow_cpu *c;
 	const struct state *s;
 	u64 at;
-	u32 state, inputs, edges;
+	u32 inputs;
 };
 
 static long copy_word(u32 i, struct copy *w)
@@ -401,67 +275,32 @@ static long copy_word(u32 i, struct copy *w)
 	u32 k = i;
 	u64 word;
 
-	if (k < w->state) {
+	if (k < SHADOW_STATE) {
 		word = s->first[k % 32];
-	} else if (k < w->state + w->inputs) {
-		k -= w->state;
+	} else if (k < SHADOW_STATE + w->inputs) {
+		k -= SHADOW_STATE;
 		word = s->m.input[k % INTERP_INPUTS];
-	} else if (k < w->state + w->inputs + w->edges) {
-		k -= w->state + w->inputs;
-		word = s->edge[k % (2 * SHADOW_EDGES)];
 	} else {
-		k -= w->state + w->inputs + w->edges;
+		k -= SHADOW_STATE + w->inputs;
 		word = s->m.lost[k % (INTERP_INPUTS / 64)];
 	}
 	w->c->buffer[(w->at + i) % SHADOW_WORDS] = word;
 	return 0;
 }
 
-/* Puts the burst into the buffer, whole and in one piece. */
-static __always_inline void emit(
+/* What was read is known only now. */
+static __always_inline void commit_inputs(
 	struct shadow_cpu *c, struct state *s, const struct shadow_burst *head)
 {
-	struct copy w = {.c = c, .s = s};
-	u64 at = c->head, room = SHADOW_WORDS - (at - c->tail),
-	    left = SHADOW_WORDS - at % SHADOW_WORDS;
-	u32 lost = 0, words;
+	struct copy w = {.c = c, .s = s, .inputs = head->inputs};
+	u32 words = SHADOW_HEAD + SHADOW_STATE + head->inputs + (head->inputs + 63) / 64;
+	u64 at;
 
-	if (head->inputs) {
-		w.state = SHADOW_STATE;
-		w.inputs = head->inputs;
-		lost = (head->inputs + 63) / 64;
-	} else {
-		w.edges = 2 * head->edges;
-	}
-	words = SHADOW_HEAD + w.state + w.inputs + w.edges + lost;
-	if (words > left) {
-		if (room < left + words)
-			goto full;
-		c->buffer[at % SHADOW_WORDS] = 0;
-		at += left;
-	} else if (room < words) {
-		goto full;
-	}
-	{
-		const u64 *from = (const u64 *)head;
-
-		for (u32 i = 0; i < SHADOW_HEAD; i++)
-			c->buffer[(at + i) % SHADOW_WORDS] = from[i];
-	}
+	if (!reserve(c, words, &at))
+		return;
 	w.at = at + SHADOW_HEAD;
 	bpf_loop(words - SHADOW_HEAD, copy_word, &w, 0);
-	c->buffer[at % SHADOW_WORDS] = (c->buffer[at % SHADOW_WORDS] & ~0xffffffffull) | words;
-	barrier(); /* x86 stores in order: user space sees the burst before the new head */
-	c->head = at + words;
-	if (SHADOW_WORDS - room < SHADOW_WORDS / 2 &&
-		SHADOW_WORDS - room + words >= SHADOW_WORDS / 2) {
-		u64 nothing = 0;
-
-		bpf_ringbuf_output(&doorbell, &nothing, sizeof nothing, BPF_RB_FORCE_WAKEUP);
-	}
-	return;
-full:
-	c->dropped++;
+	commit(c, at, head, words);
 }
 
 static __always_inline u32 generation_of(const struct task_struct *task)
@@ -513,7 +352,10 @@ static __always_inline void report(struct shadow_cpu *c, struct state *s, const 
 	head.kernel = s->m.kernel;
 	head.failed = s->m.failed;
 	head.end = s->m.ip;
-	emit(c, s, &head); /* also without edges: where bursts begin counts */
+	if (head.inputs)
+		commit_inputs(c, s, &head);
+	else /* also without edges: where bursts begin counts */
+		commit(c, p->at, &head, SHADOW_HEAD + 2 * head.edges);
 }
 
 /* The time that all of it took. */
@@ -538,13 +380,16 @@ static __always_inline void interpret(
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct mm_struct *mm = task->mm;
-	struct progress p = {.s = s, .stop = INTERP_DONE, .looked = start};
-	u32 steps = c->orders.steps, random = bpf_get_prandom_u32();
+	struct progress p = {.s = s, .c = c, .stop = INTERP_DONE, .looked = start};
+	/* The last digits of the time are random enough, and at hand. */
+	u32 steps = c->orders.steps, random = (u32)((start ^ c->ns) * 0x9e3779b97f4a7c15ull >> 32);
 
 	if ((s64)ctx->regs.rip < 0 ? !c->orders.kernel : !c->orders.user || !mm) {
 		c->refused++;
 		return;
 	}
+	if (!c->orders.values && !reserve(c, SHADOW_HEAD + 2 * SHADOW_EDGES, &p.at))
+		return;
 	s->m.pgd = mm ? peek((u64)mm + bpf_core_field_offset(struct mm_struct, pgd)) : 0;
 	s->m.stack = peek((u64)task + bpf_core_field_offset(struct task_struct, stack));
 	begin(s, ctx, c, task);

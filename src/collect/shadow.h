@@ -36,7 +36,7 @@ struct shadow_burst {
 	u64 end;    /* the instruction pointer after the last step */
 };
 #define SHADOW_HEAD (sizeof(struct shadow_burst) / 8)
-#define SHADOW_MOST (SHADOW_HEAD + SHADOW_STATE + INTERP_INPUTS + 2 * SHADOW_EDGES) /* words */
+#define SHADOW_MOST (SHADOW_HEAD + SHADOW_STATE + INTERP_INPUTS + INTERP_INPUTS / 64) /* words */
 
 /*
  * Processes in which no burst begins: pid and exec generation in one word, in the place that the
