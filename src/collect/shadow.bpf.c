@@ -352,7 +352,7 @@ static __always_inline void report(struct shadow_cpu *c, struct state *s, const 
 	head.kernel = s->m.kernel;
 	head.failed = s->m.failed;
 	head.end = s->m.ip;
-	if (head.inputs)
+	if (s->m.keeps)
 		commit_inputs(c, s, &head);
 	else /* also without edges: where bursts begin counts */
 		commit(c, p->at, &head, SHADOW_HEAD + 2 * head.edges);
