@@ -14,11 +14,14 @@ for name in "${names[@]}"; do
 	record "$name"
 	"$culprit" export -i "$recordings/$name.db" -f counts >"$work/estimated" || exit 1
 	echo "program=$name $("$programs/score" -n "$(repeats "$name")" "$inputs/$name.counts" \
-		"$work/estimated" "$recordings/$name.db")"
-done >"$work/rows"
+		"$work/estimated" "$recordings/$name.db")" >>"$work/ours"
+	echo "program=$name $("$programs/score" "$inputs/$name.counts" - "$recordings/$name.db")" \
+		>>"$work/simple"
+done
+rows=$work/ours
 
 figures() { # KEY [NAME]: in percent
-	sed -n "s/^program=${2:-.*} .*\b$1=\([^ ]*\).*/\1/p" "$work/rows" | grep -v nan |
+	sed -n "s/^program=${2:-.*} .*\b$1=\([^ ]*\).*/\1/p" "$rows" | grep -v nan |
 		awk '{ print 100 * $1 }'
 }
 mean() { # KEY [NAME]
@@ -26,7 +29,7 @@ mean() { # KEY [NAME]
 }
 line() { # TITLE [NAME]
 	local samples
-	samples=$(sed -n "s/^program=${2:-.*} samples=\([0-9]*\).*/\1/p" "$work/rows" |
+	samples=$(sed -n "s/^program=${2:-.*} samples=\([0-9]*\).*/\1/p" "$rows" |
 		awk '{ s += $1 } END { printf "%.0f", s / NR }')
 	row "$1" "$samples" "$(mean compared $2)" \
 		"$(mean relative5 $2)/$(mean relative10 $2)/$(mean relative15 $2)" \
@@ -42,6 +45,9 @@ for name in "${names[@]}"; do
 	line "$name" "$name"
 done
 line "mean" ""
+rows=$work/simple
+line "mean, samples over bytes" ""
+rows=$work/ours
 echo
 echo "About $seconds s of CPU time at $rate samples/s each. Shares of samples; of executions for edges."
 goal "relative within 5/10/15%: 60/75/82" \

@@ -1,12 +1,12 @@
 /*
  * How far estimated counts are from exact ones, weighted by the samples of a database.
  *
- *   score [-n REPEATS] [-v] EXACT ESTIMATED DATABASE
+ *   score [-n REPEATS] [-v] EXACT ESTIMATED|- DATABASE
  *
- * EXACT and ESTIMATED are texts of `culprit export -f counts`. The job of EXACT ran REPEATS times
- * in the database (1). Prints a line of NAME=NUMBER (accuracy.h); with -v the blocks with most
- * samples that are off by more than 10%, and the procedures with most samples with the factor their
- * scale is off by.
+ * EXACT and ESTIMATED are texts of `culprit export -f counts`; "-" stands for the simplest
+ * estimate, samples over bytes. The job of EXACT ran REPEATS times in the database (1). Prints a
+ * line of NAME=NUMBER (accuracy.h); with -v the procedures with most samples and the factor that
+ * their scale is off by, and the blocks with most samples that are off by more than 10%.
  */
 #include "accuracy.h"
 #include "analyze/selection.h"
@@ -20,6 +20,7 @@ struct score {
 	struct counts exact, estimate;
 	struct comparison comparison;
 	size_t *by_address; /* blocks of exact */
+	uint64_t *samples;  /* of each of these */
 	uint64_t all;       /* samples */
 	uint32_t image;     /* whose profile is read */
 };
@@ -68,10 +69,11 @@ static void sort_blocks(struct score *s)
 	qsort(s->by_address, n, sizeof *s->by_address, by_place);
 }
 
-static struct compared_block *block_at(struct score *s, uint64_t address)
+/* The number of the block, or SIZE_MAX. */
+static size_t block_at(struct score *s, uint64_t address)
 {
 	size_t low = 0, high = s->exact.blocks.n;
-	struct compared_block *b;
+	const struct counted_block *b;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
@@ -83,22 +85,21 @@ static struct compared_block *block_at(struct score *s, uint64_t address)
 			low = middle + 1;
 	}
 	if (!low)
-		return NULL;
-	b = &s->comparison.blocks[s->by_address[low - 1]];
-	return image_of(&s->exact, b->exact->procedure) == s->image &&
-			       address - b->exact->start < b->exact->size
-		       ? b
-		       : NULL;
+		return SIZE_MAX;
+	b = &s->exact.blocks.p[s->by_address[low - 1]];
+	return image_of(&s->exact, b->procedure) == s->image && address - b->start < b->size
+		       ? s->by_address[low - 1]
+		       : SIZE_MAX;
 }
 
 static int add_samples(
 	void *arg, struct selected_image *im, size_t event, struct pc_reader *pcs, struct err *e)
 {
 	struct score *s = arg;
-	struct compared_block *b;
 	struct pc_count pc;
 	char id[IMAGE_ID_TEXT];
 	uint64_t address;
+	size_t block;
 	int rc = 0;
 
 	s->image = counts_image(
@@ -107,9 +108,9 @@ static int add_samples(
 		s->all += pc.count;
 		if (!segments_vaddr(im->segments, im->nsegments, pc.offset, &address))
 			continue;
-		b = block_at(s, address);
-		if (b)
-			b->samples += pc.count;
+		block = block_at(s, address);
+		if (block != SIZE_MAX)
+			s->samples[block] += pc.count;
 	}
 	return rc < 0 ? err_set(e, rc, "%s: a profile is damaged", im->path) : 0;
 }
@@ -127,6 +128,21 @@ static void read_samples(struct score *s, const char *path)
 		errx(2, "%s", e.text);
 	selection_destroy(sel);
 	store_close(store);
+}
+
+static void estimate_simply(struct score *s)
+{
+	vec_each (p, &s->exact.procedures) {
+		*vec_add(&s->estimate.procedures) = *p;
+		s->estimate.procedures.p[s->estimate.procedures.n - 1].claimed = false;
+	}
+	for (size_t i = 0; i < s->exact.blocks.n; i++) {
+		struct counted_block *b = vec_add(&s->estimate.blocks);
+
+		*b = s->exact.blocks.p[i];
+		b->count = (double)s->samples[i] / (double)b->size;
+		b->high = false;
+	}
 }
 
 /* ---- what is wrong ---- */
@@ -237,12 +253,18 @@ int main(int argc, char **argv)
 			argc = 0;
 	}
 	if (argc - optind != 3 || repeats <= 0)
-		errx(2, "usage: score [-n REPEATS] [-v] EXACT ESTIMATED DATABASE");
+		errx(2, "usage: score [-n REPEATS] [-v] EXACT ESTIMATED|- DATABASE");
 	read_counts(&s, argv[optind], &s.exact);
-	read_counts(&s, argv[optind + 1], &s.estimate);
-	comparison_init(&s.comparison, &s.exact, &s.estimate, repeats);
 	sort_blocks(&s);
+	s.samples = xcalloc(s.exact.blocks.n + 1, sizeof *s.samples);
 	read_samples(&s, argv[optind + 2]);
+	if (strcmp(argv[optind + 1], "-"))
+		read_counts(&s, argv[optind + 1], &s.estimate);
+	else
+		estimate_simply(&s);
+	comparison_init(&s.comparison, &s.exact, &s.estimate, repeats);
+	for (size_t i = 0; i < s.exact.blocks.n; i++)
+		s.comparison.blocks[i].samples = s.samples[i];
 	if (verbose) {
 		print_procedures(&s);
 		print_blocks(&s);
@@ -253,5 +275,6 @@ int main(int argc, char **argv)
 	counts_deinit(&s.estimate);
 	strtab_deinit(&s.images);
 	free(s.by_address);
+	free(s.samples);
 	return 0;
 }
