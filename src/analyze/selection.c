@@ -77,8 +77,10 @@ static int take_event(void *arg, const struct store_event *ev)
 		index = (int)sel->events.n;
 		add_event(sel, ev->name);
 	}
-	if (index >= 0)
+	if (index >= 0) {
 		*vec_add(&sel->event_ids) = (struct event_id){ev->id, index};
+		sel->events.p[index].clock = !strcmp(ev->unit, "ns");
+	}
 	return 0;
 }
 

@@ -28,6 +28,7 @@ struct selection_options {
 /* An event with the accounting of the epochs and times selected (other filters cannot split it). */
 struct selected_event {
 	const char *name;
+	bool clock; /* counts ns */
 	double period;
 	struct store_account account;
 	/* As in struct store_event, 0 unknown: of the epoch that outweighs those before it. */

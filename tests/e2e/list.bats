@@ -80,7 +80,7 @@ __attribute__((noinline)) long busy(long n) {
 int main(int argc, char **argv) { (void)argv; return (int)busy(argc); }
 END
 	cc "$@" -O0 -o busy busy.c
-	"$MAKEDB" elf elf.db "$PWD/busy"
+	"$MAKEDB" elf elf.db "$PWD/busy" busy=90 main=10
 }
 
 @test "source interleaved with assembly, code from the file" {

@@ -132,7 +132,7 @@ __attribute__((noinline)) long busy(long n) {
 int main(int argc, char **argv) { (void)argv; return (int)busy(argc); }
 END
 	cc -g -O0 -o busy busy.c
-	"$(dirname "$CULPRIT")/tests/fixtures/makedb" elf elf.db "$PWD/busy"
+	"$(dirname "$CULPRIT")/tests/fixtures/makedb" elf elf.db "$PWD/busy" busy=90 main=10
 	[ "$("$CULPRIT" top -i elf.db --by line --json | jq -c '.rows[0]|[(.file|split("/")|last),.line,.samples]')" = '["busy.c",1,90]' ]
 	rm busy
 	run "$CULPRIT" top -i elf.db --by line
