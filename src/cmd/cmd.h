@@ -80,6 +80,8 @@ struct report {
 	const char *procedure;
 	struct store_filter filter;
 	uint64_t rows; /* -n, 0: not given; only where the verb's options have it */
+	double min_share;
+	bool has_min_share; /* it was given */
 	enum isa_syntax syntax;
 	size_t together; /* how many epochs are read, once it is open */
 	/* After report_select. */
@@ -99,6 +101,7 @@ enum report_option {
 	REPORT_PID,
 	REPORT_NO_PAGER,
 	REPORT_SYNTAX,
+	REPORT_MIN_SHARE,
 	REPORT_LAST,
 };
 
@@ -124,6 +127,10 @@ enum report_option {
 #define REPORT_ROWS_LONG                             \
 	{                                            \
 		"rows", required_argument, NULL, 'n' \
+	}
+#define REPORT_MIN_SHARE_LONG                                          \
+	{                                                              \
+		"min-share", required_argument, NULL, REPORT_MIN_SHARE \
 	}
 #define REPORT_SYNTAX_LONG                                       \
 	{                                                        \

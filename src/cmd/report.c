@@ -68,6 +68,12 @@ int report_option(struct report *r, int c, const char *arg, struct err *e)
 		if (parse_uint(arg, 1, UINT64_MAX, &r->rows))
 			return err_set(e, -EINVAL, "-n takes a number of rows, not '%s'", arg);
 		return 0;
+	case REPORT_MIN_SHARE:
+		if (parse_share(arg, &r->min_share))
+			return err_set(e, -EINVAL,
+				"--min-share takes \"0.5%%\" or \"0.005\", not '%s'", arg);
+		r->has_min_share = true;
+		return 0;
 	case REPORT_SYNTAX:
 		return set_syntax(r, arg, e);
 	case REPORT_JSON:

@@ -21,7 +21,6 @@ struct top {
 	struct report report;
 	const struct view *view;
 	const char *sort;
-	double min_share;
 	struct tally *tally;
 };
 
@@ -149,7 +148,7 @@ static void put_rows(struct json *j, const struct top *t, size_t event)
 	for (size_t i = 0; i < n && i < t->report.rows; i++) {
 		double share = share_of(rows[i]->samples[event], total);
 
-		if (share < t->min_share)
+		if (share < t->report.min_share)
 			break;
 		so_far += rows[i]->samples[event];
 		json_open(j, '{');
@@ -369,7 +368,7 @@ static bool is_shown(const struct top *t, const struct tally_row *r)
 {
 	for (size_t i = 0; i < t->report.nevents; i++)
 		if (r->samples[i] &&
-			share_of(r->samples[i], tally_total(t->tally, i)) >= t->min_share)
+			share_of(r->samples[i], tally_total(t->tally, i)) >= t->report.min_share)
 			return true;
 	return false;
 }
@@ -432,7 +431,7 @@ static void print_text(const struct top *t)
 
 /* ---- options ---- */
 
-enum { TOP_BY = REPORT_LAST, TOP_MIN_SHARE, TOP_SORT };
+enum { TOP_BY = REPORT_LAST, TOP_SORT };
 
 static int set_view(struct top *t, const char *name)
 {
@@ -453,11 +452,6 @@ static int top_option(void *arg, int c, const char *value)
 	switch (c) {
 	case TOP_BY:
 		return set_view(t, value);
-	case TOP_MIN_SHARE:
-		if (parse_share(value, &t->min_share))
-			return cmd_usage(
-				"top", "--min-share takes \"0.5%%\" or \"0.005\", not '%s'", value);
-		return 0;
 	case TOP_SORT:
 		t->sort = value;
 		return 0;
@@ -468,8 +462,7 @@ static int top_option(void *arg, int c, const char *value)
 static int parse(struct top *t, int argc, char **argv)
 {
 	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG,
-		{"by", required_argument, NULL, TOP_BY},
-		{"min-share", required_argument, NULL, TOP_MIN_SHARE},
+		REPORT_MIN_SHARE_LONG, {"by", required_argument, NULL, TOP_BY},
 		{"sort", required_argument, NULL, TOP_SORT}, {0}};
 	static const struct report_verb verb = {"top", ":n:" REPORT_SHORT, options, top_option};
 	int rc = report_parse(&t->report, &verb, t, argc, argv);
@@ -493,7 +486,7 @@ static int report(struct top *t, struct err *e)
 	if (rc)
 		return rc;
 	if (!t->report.rows)
-		t->report.rows = t->report.json || t->min_share > 0 ? UINT64_MAX : TEXT_ROWS;
+		t->report.rows = t->report.json || t->report.min_share > 0 ? UINT64_MAX : TEXT_ROWS;
 	report_pager(&t->report);
 	if (t->report.json)
 		print_json(t);

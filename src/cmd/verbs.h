@@ -76,21 +76,6 @@
 		"  PROCEDURE           a name, a glob, IMAGE!0xSTART, or 0xADDRESS with --image\n" \
 		"      --syntax att|intel  of the assembly (default att)\n"                        \
 		"      --no-source     assembly alone\n" REPORT_USAGE)                             \
-	X(why, "how often instructions run, how long they take, and who is to blame",              \
-		"usage: culprit why [options] [PROCEDURE]\n"                                       \
-		"  PROCEDURE           as in list; without: all that is selected, and the worst\n" \
-		"                      instructions\n"                                             \
-		"      --all           also blocks that never ran and the smallest stalls\n"       \
-		"  -n, --rows N        without PROCEDURE: at most N instructions (20)\n"           \
-		"      --syntax att|intel  of the assembly (default att)\n"                        \
-		"      --no-source     assembly alone\n" REPORT_USAGE)                             \
-	X(cfg, "a procedure's control-flow graph as a picture, with time and counts",              \
-		"usage: culprit cfg [options] -o FILE PROCEDURE\n"                                 \
-		"  PROCEDURE           as in list\n"                                               \
-		"  -o, --output FILE   X.svg, X.png or X.pdf (by Graphviz), or X.dot\n"            \
-		"      --full          all instructions of each block, uncut\n"                    \
-		"      --all           also blocks that never ran\n"                               \
-		"      --syntax att|intel  of the assembly (default att)\n" FILTER_USAGE)          \
 	X(values, "what values instructions see, and what could be made of it",                    \
 		"usage: culprit values [options] [PROCEDURE | ADDRESS]\n"                          \
 		"  PROCEDURE           a name, a glob or a part of it, IMAGE!0xSTART; all of it\n" \
@@ -105,6 +90,25 @@
 		"                      length, entry, target or plugin\n"                          \
 		"      --plugin FILE   the plug-in that prints its values\n"                       \
 		"      --syntax att|intel  of the assembly (default att)\n" REPORT_USAGE)          \
+	X(stats, "how much procedures vary over many runs",                                        \
+		"usage: culprit stats [options] DATABASE...\n"                                     \
+		"  DATABASE            FILE or FILE:EPOCHS; one alone: each epoch is a set\n"      \
+		"      --by-epoch      each epoch of each database is a set\n"                     \
+		"      --normalise     as if all sets had the same number of samples\n"            \
+		"  -n, --rows N        at most N rows\n"                                           \
+		"      --min-share S   rows with at least this share (default "                    \
+		"0.5%)\n" REPORT_USAGE)                                                            \
+	X(diff, "what changed between runs, and how sure that is",                                 \
+		"usage: culprit diff [options] BEFORE AFTER\n"                                     \
+		"       culprit diff [options] --before DATABASE... --after DATABASE...\n"         \
+		"  BEFORE, AFTER       FILE or FILE:EPOCHS, several with commas between;\n"        \
+		"                      each epoch is a run\n"                                      \
+		"      --by WHAT       time (default) or share\n"                                  \
+		"      --fail-over P   exit 1 if the total, or a procedure, got slower by more\n"  \
+		"                      than P per cent, significantly\n"                           \
+		"  -n, --rows N        at most N rows\n"                                           \
+		"      --min-share S   rows with at least this share (--fail-over: "               \
+		"1%)\n" REPORT_USAGE)                                                              \
 	X(export, "how often code ran, for other programs",                                        \
 		"usage: culprit export -f counts|edges [options]\n"                                \
 		"  -f, --format FORMAT counts: how often blocks and edges ran, estimated\n"        \
