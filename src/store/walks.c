@@ -274,15 +274,22 @@ static uint64_t seed_of(const struct walk *list, size_t n)
 	return seed;
 }
 
-/* Leaves WALKS_MOST of a settled list that is longer. */
+/* Leaves of a settled list what is worth keeping for long. */
 static size_t thin(struct walk *list, size_t n)
 {
-	_cleanup_free_ uint64_t *weights = xcalloc(n, sizeof *weights);
+	_cleanup_free_ uint64_t *weights = xcalloc(n + 1, sizeof *weights);
+	uint64_t bursts = 0, most;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		weights[i] = list[i].weight;
-	thin_weights(weights, n, WALKS_MOST, seed_of(list, n));
+		bursts = add_weights(bursts, list[i].weight);
+	}
+	most = bursts / WALKS_BURSTS < WALKS_MERGED ? bursts / WALKS_BURSTS : WALKS_MERGED;
+	most = most ? most : 1;
+	if (n <= most)
+		return n;
+	thin_weights(weights, n, most, seed_of(list, n));
 	for (size_t i = 0; i < n; i++) {
 		if (!weights[i])
 			continue;
@@ -302,7 +309,7 @@ static int walk_merge(const void *a, size_t na, const void *b, size_t nb, struct
 	if (!r) {
 		size_t n = walks_settle(all.list.p, all.list.n);
 
-		walks_pack(all.list.p, n > WALKS_MOST ? thin(all.list.p, n) : n, out);
+		walks_pack(all.list.p, thin(all.list.p, n), out);
 	}
 	vec_deinit(&all.list);
 	arena_deinit(&all.steps);

@@ -21,8 +21,10 @@
 
 struct buf;
 
-#define WALKS_MOST 4096 /* of a profile */
-#define WALK_STEPS 256  /* of a walk */
+#define WALKS_MOST   4096 /* of a profile; */
+#define WALKS_MERGED 256  /* of one that was put together, and not more */
+#define WALKS_BURSTS 16   /* than one for so many bursts: in a year of hours they add up */
+#define WALK_STEPS   256  /* of a walk */
 
 struct walk_step {
 	uint64_t from;   /* the branch instruction, in the image of the last `to` */

@@ -238,12 +238,37 @@ static void bounded(void **state)
 	blob_merge(&blob_walk, &a, &b, &out);
 	assert_int_equal(blob_weight(&blob_walk, &out), 16000);
 	sum_up(&out, &s);
-	assert_in_range(s.count[0] + s.count[1], WALKS_MOST * 3 / 4, WALKS_MOST);
-	/* 12,000 and 4,000, with a standard error of at most 4 * sqrt(4096 * 3/16) = 111. */
-	assert_in_range(s.weight[0], 11600, 12400);
-	assert_in_range(s.weight[1], 3600, 4400);
-	assert_in_range(s.place[0] / s.weight[0], 3850, 4150);
-	assert_in_range(s.place[1] / s.weight[1], 3750, 4250);
+	assert_in_range(s.count[0] + s.count[1], WALKS_MERGED * 3 / 4, WALKS_MERGED);
+	/* 12,000 and 4,000, with a standard error of at most 62.5 * sqrt(256 * 3/16) = 433. */
+	assert_in_range(s.weight[0], 10500, 13500);
+	assert_in_range(s.weight[1], 2500, 5500);
+	assert_in_range(s.place[0] / s.weight[0], 3600, 4400);
+	assert_in_range(s.place[1] / s.weight[1], 3000, 5000);
+	buf_deinit(&a);
+	buf_deinit(&b);
+	buf_deinit(&out);
+}
+
+/* Few bursts leave few walks. */
+static void one_in_so_many(void **state)
+{
+	struct buf a = {0}, b = {0}, out = {0};
+	struct sums s;
+
+	(void)state;
+	pack_many(&a, 0, 2, 40, 1, 1);
+	pack_many(&b, 1, 2, 40, 1, 2);
+	blob_merge(&blob_walk, &a, &b, &out);
+	assert_int_equal(blob_weight(&blob_walk, &out), 80);
+	sum_up(&out, &s);
+	assert_int_equal(s.count[0] + s.count[1], 80 / WALKS_BURSTS);
+	a.n = b.n = 0;
+	pack_many(&a, 0, 2, 1, 1, 1);
+	pack_many(&b, 1, 2, 2, 1, 2);
+	blob_merge(&blob_walk, &a, &b, &out);
+	assert_int_equal(blob_weight(&blob_walk, &out), 3);
+	sum_up(&out, &s);
+	assert_int_equal(s.count[0] + s.count[1], 1);
 	buf_deinit(&a);
 	buf_deinit(&b);
 	buf_deinit(&out);
@@ -252,36 +277,34 @@ static void bounded(void **state)
 /* An hour of flushes, one after the other: the last counts as much as the first. */
 static void late_ones_count_as_early_ones(void **state)
 {
-	struct buf all = {0}, next = {0}, out = {0};
-	uint64_t weight[4] = {0}, sum = 0;
-	static struct walk_reader r;
-	struct walk w;
+	uint64_t early = 0, late = 0;
 
 	(void)state;
-	for (uint64_t i = 0; i < 40; i++) {
-		next.n = out.n = 0;
-		pack_many(&next, i * 131, 40 * 131, 500, 1, i / 10);
-		if (!i)
-			buf_put(&all, next.p, next.n);
-		else
-			assert_int_equal(blob_walk.merge(all.p, all.n, next.p, next.n, &out), 0);
-		if (i) {
+	/* Several hours, which lie elsewhere. */
+	for (uint64_t hour = 0; hour < 20; hour++) {
+		struct buf all = {0}, next = {0}, out = {0};
+		struct sums s;
+
+		for (uint64_t i = 0; i < 20; i++) {
+			next.n = out.n = 0;
+			pack_many(&next, hour * 977 + i * 131, 20 * 131, 500, 1, 1 + i / 10);
+			if (i)
+				assert_int_equal(
+					blob_walk.merge(all.p, all.n, next.p, next.n, &out), 0);
 			all.n = 0;
-			buf_put(&all, out.p, out.n);
+			buf_put(&all, i ? out.p : next.p, i ? out.n : next.n);
 		}
+		sum_up(&all, &s);
+		assert_int_equal(s.weight[0] + s.weight[1], 10000);
+		early += s.weight[0];
+		late += s.weight[1];
+		buf_deinit(&all);
+		buf_deinit(&next);
+		buf_deinit(&out);
 	}
-	assert_int_equal(walk_reader_init(&r, all.p, all.n), 0);
-	while (walk_reader_next(&r, &w) > 0) {
-		weight[w.steps[0].to] += w.weight;
-		sum += w.weight;
-	}
-	assert_int_equal(sum, 20000);
-	/* 5,000 each; a standard error of about 5 * sqrt(4096 * 3/16) = 139. */
-	for (int i = 0; i < 4; i++)
-		assert_in_range(weight[i], 4450, 5550);
-	buf_deinit(&all);
-	buf_deinit(&next);
-	buf_deinit(&out);
+	/* Half each of 200,000, with a standard error of at most 40 * sqrt(20 * 256) = 2,900. */
+	assert_in_range(early, 91000, 109000);
+	assert_int_equal(early + late, 200000);
 }
 
 /* ---- in a database ---- */
@@ -323,6 +346,7 @@ int main(void)
 		cmocka_unit_test(settles),
 		cmocka_unit_test(merges),
 		cmocka_unit_test(bounded),
+		cmocka_unit_test(one_in_so_many),
 		cmocka_unit_test(late_ones_count_as_early_ones),
 		cmocka_unit_test_setup_teardown(are_no_samples_of_their_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(come_along_and_expire, setup, teardown),
