@@ -60,7 +60,7 @@ _culprit_sampling() { # PREVIOUS WORD
 
 _culprit() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="record daemon top list values stats diff export db doctor help"
+	local verbs="record daemon top list why cfg values stats diff export db doctor help"
 	local filters="-i -e -p --input --event --time --epoch --comm --image --proc --pid --help"
 	local report="$filters --json --no-pager"
 	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --values --values=upcall --only --plugin --no-edges --bpf --no-bpf --help"
@@ -97,6 +97,32 @@ _culprit() {
 		}
 		_culprit_report "$previous" "$word" && return
 		options="$report --syntax --no-source"
+		[[ $word == -* ]] || _culprit_rows procedure "$word"
+		;;
+	why)
+		[[ $previous == --syntax ]] && {
+			COMPREPLY=($(compgen -W "att intel" -- "$word"))
+			return
+		}
+		_culprit_report "$previous" "$word" && return
+		options="$report -n --rows --all --syntax --no-source"
+		[[ $word == -* ]] || _culprit_rows procedure "$word"
+		;;
+	cfg)
+		case $previous in
+		--syntax)
+			COMPREPLY=($(compgen -W "att intel" -- "$word"))
+			return
+			;;
+		-o | --output)
+			local IFS=$'\n'
+			compopt -o filenames
+			COMPREPLY=($(compgen -f -- "$word"))
+			return
+			;;
+		esac
+		_culprit_report "$previous" "$word" && return
+		options="$filters -o --output --full --all --syntax"
 		[[ $word == -* ]] || _culprit_rows procedure "$word"
 		;;
 	values)

@@ -76,6 +76,21 @@
 		"  PROCEDURE           a name, a glob, IMAGE!0xSTART, or 0xADDRESS with --image\n" \
 		"      --syntax att|intel  of the assembly (default att)\n"                        \
 		"      --no-source     assembly alone\n" REPORT_USAGE)                             \
+	X(why, "how often instructions run, how long they take, and who is to blame",              \
+		"usage: culprit why [options] [PROCEDURE]\n"                                       \
+		"  PROCEDURE           as in list; without: all that is selected, and the worst\n" \
+		"                      instructions\n"                                             \
+		"      --all           also blocks that never ran and the smallest stalls\n"       \
+		"  -n, --rows N        without PROCEDURE: at most N instructions (20)\n"           \
+		"      --syntax att|intel  of the assembly (default att)\n"                        \
+		"      --no-source     assembly alone\n" REPORT_USAGE)                             \
+	X(cfg, "a procedure's control-flow graph as a picture, with time and counts",              \
+		"usage: culprit cfg [options] -o FILE PROCEDURE\n"                                 \
+		"  PROCEDURE           as in list\n"                                               \
+		"  -o, --output FILE   X.svg, X.png or X.pdf (by Graphviz), or X.dot\n"            \
+		"      --full          all instructions of each block, uncut\n"                    \
+		"      --all           also blocks that never ran\n"                               \
+		"      --syntax att|intel  of the assembly (default att)\n" FILTER_USAGE)          \
 	X(values, "what values instructions see, and what could be made of it",                    \
 		"usage: culprit values [options] [PROCEDURE | ADDRESS]\n"                          \
 		"  PROCEDURE           a name, a glob or a part of it, IMAGE!0xSTART; all of it\n" \

@@ -13,7 +13,7 @@ setup() {
 @test "--help lists every verb" {
 	run "$CULPRIT" --help
 	[ "$status" -eq 0 ]
-	for verb in record daemon top list db doctor; do
+	for verb in record daemon top list why cfg values export db doctor; do
 		[[ "$output" =~ "  $verb " ]]
 	done
 }
@@ -41,7 +41,7 @@ setup() {
 }
 
 @test "help and --help tell the usage of every verb" {
-	for verb in record daemon top list db doctor; do
+	for verb in record daemon top list why cfg values export db doctor; do
 		run "$CULPRIT" help $verb
 		[ "$status" -eq 0 ]
 		[[ "$output" =~ "usage: culprit $verb" ]]
@@ -56,7 +56,9 @@ setup() {
 @test "wrong usage is one line that names the option and the help" {
 	for args in "top --frob" "top -n" "top -n 0" "top -n x" "top --by moon" "top --min-share 7" \
 		"top --time 10" "top --epoch x" "top --pid x" "top extra" "top --by cpu --proc x" \
-		"top --json=yes" "list" "list a b" "list --syntax masm x" "db" "db frob" \
+		"top --json=yes" "list" "list a b" "list --syntax masm x" \
+		"why a b" "why -n 3 x" "why --frob" "why --syntax masm x" "cfg" "cfg x" "cfg -o x.svg" \
+		"cfg x -o x.gif" "cfg x -o x" "cfg -o x.svg a b" "db" "db frob" \
 		"db merge a.db" "db merge -o x" "db expire" "db expire --age x" "db expire --size -1" \
 		"db ls --age 3" "doctor --frob" "doctor extra"; do
 		run "$CULPRIT" $args
@@ -67,7 +69,7 @@ setup() {
 }
 
 @test "a database that is not there: one line, exit 2" {
-	for verb in "top" "list x" "db ls" "db check"; do
+	for verb in "top" "list x" "why" "why x" "cfg x -o x.dot" "db ls" "db check"; do
 		run "$CULPRIT" $verb -i none.db
 		[ "$status" -eq 2 ]
 		[ "${#lines[@]}" -eq 1 ]

@@ -1,0 +1,336 @@
+/*
+ * The paper's Figure 2 for terminals: blocks with their counts and CPI, instructions with their
+ * samples and cycles, and above the stalled ones a line for each reason.
+ */
+#include "analyze/evidence.h"
+#include "analyze/frequency.h"
+#include "base/mem.h"
+#include "base/term.h"
+#include "cmd/cmd.h"
+#include "cmd/shorten.h"
+#include "cmd/why_view.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Of the procedure's time: what is worth a line of its own, and what is hot. */
+#define WORTH_A_LINE 0.002
+#define HOT          0.01
+enum { SHARE_WIDTH = 7, CYCLES_WIDTH = 13, GAP = 2, ONE_LINE = 150 };
+
+struct text {
+	const struct why_view *v;
+	const struct why *w;
+	const struct flow *f;
+	FILE *out;
+	int samples_width, address_width;
+	double samples, hottest; /* of instructions, after the shift */
+	char *file;              /* of the source line printed last */
+	int line;
+	uint32_t hidden, hidden_insns; /* blocks left out since the last one printed */
+};
+
+static bool is_relative(const struct text *t)
+{
+	return t->w->frequency->scale == FREQUENCY_RELATIVE;
+}
+
+/* ---- the heading ---- */
+
+static void print_scale(const struct text *t)
+{
+	const struct frequency *f = t->w->frequency;
+
+	switch (f->scale) {
+	case FREQUENCY_EXACT:
+		fputs("*** counts are exact\n", t->out);
+		break;
+	case FREQUENCY_KNOWN:
+		fprintf(t->out, "*** counts are known within a factor of %.2f to %.2f\n",
+			f->scale_low, f->scale_high);
+		break;
+	case FREQUENCY_RELATIVE:
+		fputs("*** the scale of the counts is not known: they (<) are the most, cycles (>) "
+		      "the least that the\n*** time allows; what is estimated is how often blocks "
+		      "ran relative to each other\n",
+			t->out);
+		break;
+	}
+}
+
+static void print_cpi(const struct text *t)
+{
+	const struct why_cycles *c = &t->w->cpi;
+
+	fprintf(t->out, "*** best case  %6.2f CPI on %s\n", c->best,
+		model_title(t->w->machine.model));
+	if (isnan(c->actual))
+		fprintf(t->out, "*** actual     >%5.2f CPI\n", why_cpi(t->w));
+	else
+		fprintf(t->out, "*** actual     %6.2f CPI (%.2f to %.2f)\n", c->actual, c->low,
+			c->high);
+}
+
+static void print_heading(const struct text *t)
+{
+	const struct evidence *ev = t->w->evidence;
+	const struct why_view *v = t->v;
+
+	fprintf(t->out, "%s = %" PRIu64 " (%.2f%% of all) in ", v->event, ev->total,
+		100 * share_of(ev->total, v->all));
+	cmd_put(t->out, v->procedure);
+	fputc('\n', t->out);
+	cmd_put(t->out, v->image);
+	fprintf(t->out, " at 0x%" PRIx64 "\n\n", v->start);
+	print_cpi(t);
+	print_scale(t);
+	fputs("***\n", t->out);
+	why_summary_print(&t->w->summary, "*** ", t->out);
+	if ((double)ev->total > t->samples + 0.5)
+		fprintf(t->out, "*** (of the %.0f samples that are on instructions)\n", t->samples);
+}
+
+/* ---- blocks ---- */
+
+static double block_count(const struct text *t, uint32_t block)
+{
+	return t->w->frequency->block[block].count * t->w->assumed;
+}
+
+static void print_block_count(const struct text *t, uint32_t block)
+{
+	const struct estimate *est = &t->w->frequency->block[block];
+	const char *confidence = frequency_confidence_name(est->confidence);
+	char count[16], low[16], high[16];
+
+	why_count(block_count(t, block), count);
+	why_count(est->low * t->w->assumed, low);
+	why_count(est->high * t->w->assumed, high);
+	if (est->confidence == CONFIDENCE_EXACT)
+		fprintf(t->out, "%s times", count);
+	else if (est->count <= 0 || isinf(est->high))
+		fprintf(t->out, "count not known (%s)", confidence);
+	else
+		fprintf(t->out, "%s%s times (%s: %s to %s)", is_relative(t) ? "<" : "", count,
+			confidence, low, high);
+}
+
+static void print_block_cpi(const struct text *t, uint32_t block)
+{
+	const struct why_cycles *c = &t->w->blocks[block];
+	double n = t->f->blocks[block].count, actual = why_block_cycles(t->w, block);
+	char cy[16];
+
+	fprintf(t->out, "best case %s = %.2f CPI", why_cy(c->best, cy), c->best / n);
+	if (why_block_samples(t->w, block) < 0.5)
+		fputs(", no samples", t->out);
+	else if (isnan(actual))
+		fputs(", actual not known", t->out);
+	else if (isnan(c->actual))
+		fprintf(t->out, ", actual >%s = %.2f CPI", why_cy(actual, cy), actual / n);
+	else
+		fprintf(t->out, ", actual %s = %.2f CPI (%.2f to %.2f)", why_cy(actual, cy),
+			actual / n, c->low / n, c->high / n);
+}
+
+static void print_block(const struct text *t, uint32_t block)
+{
+	const struct flow_block *b = &t->f->blocks[block];
+	double share = t->samples > 0 ? why_block_samples(t->w, block) / t->samples : 0;
+	bool one_line = t->v->width >= ONE_LINE;
+
+	fprintf(t->out, "%s\n*** %" PRIx64 ": %u instruction%s, ", term_bold(), b->start, b->count,
+		b->count == 1 ? "" : "s");
+	print_block_count(t, block);
+	fprintf(t->out, ", %.2f%% of the time%s", 100 * share, one_line ? "; " : "\n*** ");
+	print_block_cpi(t, block);
+	fprintf(t->out, "%s\n", term_reset());
+}
+
+static void print_hidden(struct text *t)
+{
+	if (t->hidden)
+		fprintf(t->out,
+			"%s\n*** %u block%s, %u instruction%s: no samples, seldom or never "
+			"run (--all)%s\n",
+			term_dim(), t->hidden, t->hidden == 1 ? "" : "s", t->hidden_insns,
+			t->hidden_insns == 1 ? "" : "s", term_reset());
+	t->hidden = t->hidden_insns = 0;
+}
+
+/* ---- instructions ---- */
+
+static void print_source(struct text *t, const struct listing_line *line)
+{
+	const char *slash;
+
+	if (!line->file || t->v->no_source)
+		return;
+	if (t->file && t->line == line->line && !strcmp(t->file, line->file))
+		return;
+	free(t->file);
+	t->file = xstrdup(line->file);
+	t->line = line->line;
+	slash = strrchr(line->file, '/');
+	fprintf(t->out, "%*s%s", t->samples_width + SHARE_WIDTH + CYCLES_WIDTH + 3 * GAP, "",
+		term_dim());
+	cmd_put(t->out, slash ? slash + 1 : line->file);
+	fprintf(t->out, ":%d ", line->line);
+	cmd_put(t->out, line->source);
+	fprintf(t->out, "%s\n", term_reset());
+}
+
+/* The beginning of a bubble: cycles and letter; its words follow. */
+static void start_bubble(const struct text *t, double low, double high, char letter)
+{
+	char cycles[40];
+
+	fprintf(t->out, "%*s%*s  %*c  ", t->samples_width + SHARE_WIDTH + 2 * GAP, "", CYCLES_WIDTH,
+		why_range(low, high, cycles), t->address_width, letter);
+}
+
+static bool is_worth_a_line(const struct text *t, const struct why_insn *i, double cycles)
+{
+	if (t->v->everything)
+		return cycles > 0;
+	return cycles * i->count >= WORTH_A_LINE * t->w->cycles && cycles >= 0.005;
+}
+
+static void print_bubbles(const struct text *t, uint32_t insn)
+{
+	const struct why_insn *i = &t->w->insns[insn];
+	struct why_place place;
+
+	why_place_init(&place, t->w, insn);
+	if (is_worth_a_line(t, i, place.stopped)) {
+		start_bubble(t, place.stopped, place.stopped, why_cause_letter(i->cause));
+		why_cause_words(&place, t->out);
+		fputc('\n', t->out);
+	}
+	for (uint32_t k = 0; k < place.ncharges; k++) {
+		const struct why_charge *c = &place.charges[k];
+
+		if (!is_worth_a_line(t, i, c->max))
+			continue;
+		start_bubble(t, c->min, c->max, culprit_letter(c->culprit));
+		why_charge_words(&place, c, t->out);
+		fputc('\n', t->out);
+	}
+	if (is_worth_a_line(t, i, i->unexplained)) {
+		start_bubble(t, i->unexplained, i->unexplained, '?');
+		fputs("unexplained\n", t->out);
+	}
+}
+
+/* How often the branch at the end of a block is taken, -1 when that is not known. */
+static double taken_share(const struct text *t, uint32_t block)
+{
+	const struct frequency *f = t->w->frequency;
+	double taken = 0, sum = 0;
+
+	if (t->f->blocks[block].end != FLOW_BRANCHES)
+		return -1;
+	graph_each_out (e, &t->f->graph, block) {
+		sum += f->edge[*e].count;
+		if (t->f->edge_kind[*e] != FLOW_EDGE_FALL)
+			taken += f->edge[*e].count;
+	}
+	return sum > 0 ? taken / sum : -1;
+}
+
+static void print_counts(const struct text *t, const struct why_insn *i)
+{
+	char samples[24] = "", share[16] = "", cy[16], cycles[24] = "";
+
+	if (i->samples >= 0.5) {
+		snprintf(samples, sizeof samples, "%.0f", i->samples);
+		snprintf(share, sizeof share, "%.2f%%", 100 * i->samples / t->samples);
+		if (i->count > 0)
+			snprintf(cycles, sizeof cycles, "%s%s", isnan(i->cpi) ? ">" : "",
+				why_cy(why_insn_cycles(t->w, i), cy));
+	}
+	fprintf(t->out, "%*s  %*s  %*s  ", t->samples_width, samples, SHARE_WIDTH, share,
+		CYCLES_WIDTH, cycles);
+}
+
+/* Red for what is at least half as hot as the hottest, bold for a hundredth of the procedure. */
+static const char *heat(const struct text *t, const struct why_insn *i)
+{
+	if (i->samples >= 0.5 && 2 * i->samples >= t->hottest)
+		return term_red();
+	return i->samples >= HOT * t->samples && i->samples >= 0.5 ? term_bold() : "";
+}
+
+static void print_insn(struct text *t, uint32_t block, uint32_t insn)
+{
+	const struct flow_block *b = &t->f->blocks[block];
+	const struct why_insn *i = &t->w->insns[insn];
+	struct listing_line line = {.text = "?"};
+	const char *colour = heat(t, i);
+	double taken = insn == b->first + b->count - 1 ? taken_share(t, block) : -1;
+
+	if (t->v->line(t->v->arg, t->f->insns[insn].address, t->v->syntax, &line))
+		line = (struct listing_line){.text = "?"};
+	print_source(t, &line);
+	print_bubbles(t, insn);
+	fputs(colour, t->out);
+	print_counts(t, i);
+	fprintf(t->out, "%*" PRIx64 "  ", t->address_width, t->f->insns[insn].address);
+	cmd_put(t->out, line.text);
+	fputs(*colour ? term_reset() : "", t->out);
+	if (taken >= 0 && block_count(t, block) > 0)
+		fprintf(t->out, "  %staken %.1f%%%s", term_dim(), 100 * taken, term_reset());
+	fputc('\n', t->out);
+}
+
+/* ---- the whole ---- */
+
+static void look_at_all(struct text *t)
+{
+	uint64_t last = 0;
+	char digits[24];
+
+	for (uint32_t i = 0; i < t->f->ninsns; i++) {
+		t->samples += t->w->insns[i].samples;
+		if (t->w->insns[i].samples > t->hottest)
+			t->hottest = t->w->insns[i].samples;
+		if (t->f->insns[i].address > last)
+			last = t->f->insns[i].address;
+	}
+	t->address_width = snprintf(digits, sizeof digits, "%" PRIx64, last);
+	if (t->address_width < 7)
+		t->address_width = 7;
+	t->samples_width = snprintf(digits, sizeof digits, "%.0f", t->samples);
+	if (t->samples_width < 7)
+		t->samples_width = 7;
+}
+
+void why_view_print(const struct why_view *v, FILE *out)
+{
+	_cleanup_free_ bool *cold = why_cold_blocks(v->why);
+	struct text t = {.v = v, .w = v->why, .f = v->why->evidence->flow, .out = out};
+
+	look_at_all(&t);
+	print_heading(&t);
+	fprintf(out, "\n%s%*s  %*s  %*s  %*s  instruction%s\n", term_bold(), t.samples_width,
+		"samples", SHARE_WIDTH, "%", CYCLES_WIDTH, "cycles", t.address_width, "address",
+		term_reset());
+	for (uint32_t b = 0; b < t.f->nblocks; b++) {
+		const struct flow_block *block = &t.f->blocks[b];
+
+		if (cold[b] && !v->everything) {
+			bool padding = block->marks & FLOW_PADDING;
+
+			t.hidden += !padding;
+			t.hidden_insns += padding ? 0 : block->count;
+			continue;
+		}
+		print_hidden(&t);
+		print_block(&t, b);
+		for (uint32_t i = block->first; i < block->first + block->count; i++)
+			print_insn(&t, b, i);
+	}
+	print_hidden(&t);
+	free(t.file);
+}
