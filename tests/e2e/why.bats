@@ -155,7 +155,7 @@ __attribute__((noinline)) long busy(long n) {
 int main(int argc, char **argv) { (void)argv; return (int)busy(argc); }
 END
 	cc -g -O0 -o busy busy.c
-	"$MAKEDB" elf "$db" "$PWD/busy"
+	"$MAKEDB" elf "$db" "$PWD/busy" busy=90 main=10
 	run --separate-stderr why busy --all
 	[ "$status" = 0 ]
 	[[ $output =~ busy\.c:3[[:space:]]+while ]]
