@@ -4,11 +4,10 @@
 #
 # The samplers stand ready together and take turns of 20 ms (see spinner.c); a second empty event
 # shows how far two equal things come out apart. The CPU time of the processes is measured after
-# that, one tool at a time (perf 6.1 aborts when it meets samples of our BPF programs), over whole
-# lives of a minute from start to exit: culprit reads the symbols of all that got samples before it
-# ends, and perf record, as people type it, reads its samples again to find the files that got any
-# (-B -N leaves that out; such a perf.data can be read on this machine only, while the files are
-# there).
+# that, one tool at a time, over whole lives of a minute from start to exit: culprit reads the
+# symbols of all that got samples before it ends, and perf record, as people type it, reads its
+# samples again to find the files that got any (-B -N leaves that out; such a perf.data can be read
+# on this machine only, while the files are there).
 #
 # perf takes samples; so does culprit with --no-edges, and these two are compared. By default culprit
 # also interprets from some of its samples to see where branches go, at a share of its own

@@ -9,10 +9,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -47,18 +49,32 @@ static int open_plain(int place, struct stat *st)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * Whether a file found by name is the mapped one, for want of a build-id. File systems give inode
- * numbers again, so it must not have changed since it was mapped; the clock of its times is coarse.
- */
-static bool same_inode(const struct search *s, const struct stat *st)
+static bool same_generation(const struct search *s, int fd)
 {
-	uint64_t age = io_clock_ns(CLOCK_MONOTONIC) - s->file->seen + COARSE_NS;
+	int generation = 0;
+
+	return s->file->generation && ioctl(fd, FS_IOC_GETVERSION, &generation) == 0 &&
+	       (uint32_t)generation == s->file->generation;
+}
+
+/*
+ * Whether a file found by name is the mapped one, for want of a build-id. It must not have changed
+ * since it was mapped; the clock of its times is coarse. File systems give inode numbers again, but
+ * with another generation: where that cannot be asked for, the file must be clearly older than its
+ * mapping, else programs may be run as soon as they are made.
+ */
+static bool same_inode(const struct search *s, const struct stat *st, int fd)
+{
+	uint64_t mapped =
+		io_clock_ns(CLOCK_REALTIME) - (io_clock_ns(CLOCK_MONOTONIC) - s->file->seen);
 	uint64_t changed =
 		(uint64_t)st->st_ctim.tv_sec * 1000000000 + (uint64_t)st->st_ctim.tv_nsec;
 
-	return st->st_ino == s->file->inode && major(st->st_dev) == s->file->major &&
-	       minor(st->st_dev) == s->file->minor && changed + age < io_clock_ns(CLOCK_REALTIME);
+	if (st->st_ino != s->file->inode || major(st->st_dev) != s->file->major ||
+		minor(st->st_dev) != s->file->minor)
+		return false;
+	return changed + COARSE_NS < mapped ||
+	       (changed < mapped + COARSE_NS && same_generation(s, fd));
 }
 
 /*
@@ -73,7 +89,8 @@ static bool try_place(struct search *s, int place, bool from_mapping)
 
 	if (fd < 0)
 		return false;
-	if (!s->id->size && !same_inode(s, &st) && !(from_mapping && st.st_ino == s->file->inode))
+	if (!s->id->size && !same_inode(s, &st, fd) &&
+		!(from_mapping && st.st_ino == s->file->inode))
 		return false;
 	if (image_open(s->path, fd, &im, NULL) < 0)
 		return false;

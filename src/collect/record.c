@@ -62,12 +62,12 @@ static void parse_build_id(struct cursor *c, struct image_id *id)
 	memcpy(id->bytes, bytes, size);
 }
 
-static void parse_mmap2(struct cursor *c, uint16_t misc, struct record *r)
+static void parse_mmap2(struct cursor *c, uint16_t misc, bool build_ids, struct record *r)
 {
 	uint32_t prot;
 
 	parse_mmap(c, misc, r);
-	if (misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+	if (build_ids && misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
 		parse_build_id(c, &r->mmap.build_id);
 	} else {
 		r->mmap.major = cursor_u32(c);
@@ -100,7 +100,8 @@ static void parse_throttle(struct cursor *c, enum record_kind kind, struct recor
 }
 
 /* The body of a record that is not a sample; the trailer has been parsed. */
-static void parse_body(struct cursor *c, uint32_t type, uint16_t misc, struct record *r)
+static void parse_body(
+	struct cursor *c, uint32_t type, uint16_t misc, bool build_ids, struct record *r)
 {
 	switch (type) {
 	case PERF_RECORD_MMAP:
@@ -108,7 +109,7 @@ static void parse_body(struct cursor *c, uint32_t type, uint16_t misc, struct re
 		r->mmap.path = cursor_str(c);
 		break;
 	case PERF_RECORD_MMAP2:
-		parse_mmap2(c, misc, r);
+		parse_mmap2(c, misc, build_ids, r);
 		break;
 	case PERF_RECORD_COMM:
 		r->kind = RECORD_COMM;
@@ -147,7 +148,7 @@ static void parse_body(struct cursor *c, uint32_t type, uint16_t misc, struct re
 	}
 }
 
-int record_parse(const void *p, size_t n, struct record *out, size_t *size)
+int record_parse(const void *p, size_t n, bool build_ids, struct record *out, size_t *size)
 {
 	struct cursor c = cursor_over(p, n);
 	uint32_t type = cursor_u32(&c);
@@ -170,7 +171,7 @@ int record_parse(const void *p, size_t n, struct record *out, size_t *size)
 			return -EBADMSG;
 		inner = cursor_slice(&body, cursor_left(&body) - TRAILER);
 		parse_trailer(body, &r);
-		parse_body(&inner, type, misc, &r);
+		parse_body(&inner, type, misc, build_ids, &r);
 		body = inner;
 	}
 	if (body.failed)

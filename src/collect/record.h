@@ -67,8 +67,11 @@ struct record {
 	};
 };
 
-/* Parses the record at p (n bytes are there). 0, or -EBADMSG; *size is its length then too if it
- * is plausible, else 0. */
-int record_parse(const void *p, size_t n, struct record *out, size_t *size);
+/*
+ * Parses the record at p (n bytes are there). 0, or -EBADMSG; *size is its length then too if it is
+ * plausible, else 0. build_ids: the event asked for them. If it did not, a record that says it has
+ * one has none: the kernel forgets to take back what it said for another event (sampler_open.c).
+ */
+int record_parse(const void *p, size_t n, bool build_ids, struct record *out, size_t *size);
 
 #endif

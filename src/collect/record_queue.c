@@ -15,7 +15,7 @@ void record_queue_add(struct record_queue *q, const void *record, size_t size)
 	struct record r;
 	size_t length;
 
-	if (record_parse(record, size, &r, &length) < 0 || r.kind == RECORD_OTHER)
+	if (record_parse(record, size, q->build_ids, &r, &length) < 0 || r.kind == RECORD_OTHER)
 		return;
 	*vec_add(&q->places) =
 		(struct record_place){.time = r.time, .offset = q->bytes.n, .size = length};
@@ -67,7 +67,7 @@ void record_queue_deliver(struct record_queue *q, uint64_t until,
 		struct record r;
 		size_t length;
 
-		if (record_parse(q->bytes.p + p->offset, p->size, &r, &length) == 0)
+		if (record_parse(q->bytes.p + p->offset, p->size, q->build_ids, &r, &length) == 0)
 			fn(arg, &r);
 	}
 	forget(q, n);

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct record;
@@ -19,6 +20,7 @@ struct record_place {
 struct record_queue {
 	struct buf bytes; /* records as the kernel wrote them, in the order of arrival */
 	VEC(struct record_place) places;
+	bool build_ids; /* of the events, see record_parse */
 };
 
 void record_queue_deinit(struct record_queue *q);

@@ -161,6 +161,7 @@ static int open_all(struct sampler *s, const struct sampler_options *o, struct e
 		load_shadow(s, o, &places);
 	if (r == 0)
 		r = sampler_open(o, &places, s->driver, &s->draw, &s->opened, e);
+	s->queue.build_ids = s->opened.build_ids;
 	if (r == 0)
 		r = watch_all(s, e);
 	sampler_places_deinit(&places);

@@ -171,6 +171,12 @@ static void set_inheritance(
 /*
  * Side-band records of a cgroup's processes are taken from the whole machine: what a process mapped
  * before it moved into the cgroup counts too.
+ *
+ * The kernel marks a record of a mapping as one with a build-id, and does not take the mark back
+ * for the next event, which did not ask for one (perf_event_mmap_output, Linux 5.12 to 6.18 at
+ * least): perf 6.1 then reads a device number as a build-id's size, and aborts. Events of the whole
+ * machine come before those of tasks, so only the latter ask: behind them is only who follows the
+ * same task.
  */
 static int open_sideband(struct opener *w, const struct sampler_task *task, int cpu)
 {
@@ -178,7 +184,7 @@ static int open_sideband(struct opener *w, const struct sampler_task *task, int 
 	int fd;
 
 	attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 1;
-	attr.build_id = w->has.build_id;
+	attr.build_id = w->out->build_ids;
 	attr.cgroup = w->has.cgroup;
 	attr.read_format |= w->has.lost ? PERF_FORMAT_LOST : 0;
 	set_inheritance(w, task, &attr);
@@ -342,6 +348,7 @@ int sampler_open(const struct sampler_options *o, const struct sampler_places *p
 	int r = 0;
 
 	opened.counts_lost = w.has.lost;
+	opened.build_ids = w.has.build_id && p->tasks.p[0].id >= 0;
 	vec_each (cpu, &p->cpus) {
 		r = open_cpu(&w, *cpu);
 		if (r < 0)

@@ -27,6 +27,7 @@ struct sampler_opened {
 	VEC(struct counter) counters;      /* one a CPU, task and event */
 	VEC(int) sideband;                 /* all side-band events, those of the rings included */
 	bool excludes_kernel, counts_lost; /* counts_lost: events know what they lost */
+	bool build_ids;                    /* records of mappings have them */
 };
 
 /*

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -112,15 +114,22 @@ static uint32_t tell_map(pid_t pid, const char *path, const struct image_id *id)
 	return process_table_record(t, &r);
 }
 
-static uint32_t tell_inode(pid_t pid, const char *path, const struct stat *st)
+static uint32_t tell_generation(
+	pid_t pid, const char *path, const struct stat *st, uint32_t generation)
 {
 	struct record r = record_map(
 		io_clock_ns(CLOCK_MONOTONIC) / US, pid, 0x10000, TEXT_SIZE, 0x1000, path);
 
 	r.mmap.inode = st->st_ino;
+	r.mmap.inode_generation = generation;
 	r.mmap.major = major(st->st_dev);
 	r.mmap.minor = minor(st->st_dev);
 	return process_table_record(t, &r);
+}
+
+static uint32_t tell_inode(pid_t pid, const char *path, const struct stat *st)
+{
+	return tell_generation(pid, path, st, 0);
 }
 
 /* Times of files are coarse: lets them become older than what happens next. */
@@ -241,6 +250,28 @@ static void test_by_inode(void **state)
 	img = image_of(tell_inode(PID(1), path, &st));
 	assert_not_opened(img);
 	assert_int_equal(img->id.size, 0);
+	unlink(path);
+}
+
+/* A program that runs as soon as it is made; of an inode that is given again only the number is
+ * the same. */
+static void test_by_generation(void **state)
+{
+	_cleanup_free_ char *path = in_folder("a");
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int generation;
+
+	(void)state;
+	write_bytes(path, self.p, self.n);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	if (ioctl(fd, FS_IOC_GETVERSION, &generation) < 0 || !generation) {
+		unlink(path);
+		skip(); /* this file system does not tell */
+	}
+	assert_opened(image_of(tell_generation(PID(1), path, &st, (uint32_t)generation)));
+	assert_not_opened(image_of(tell_generation(PID(1), path, &st, (uint32_t)generation + 1)));
 	unlink(path);
 }
 
@@ -557,6 +588,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_replaced_before_it_was_opened, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_by_inode, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_by_generation, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_changed_after_it_was_mapped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

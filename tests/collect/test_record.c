@@ -18,7 +18,7 @@ static struct record parsed(const struct buf *b)
 	struct record r;
 	size_t size;
 
-	assert_int_equal(record_parse(b->p, b->n, &r, &size), 0);
+	assert_int_equal(record_parse(b->p, b->n, true, &r, &size), 0);
 	assert_int_equal(size, b->n);
 	return r;
 }
@@ -116,9 +116,27 @@ static void test_mmap2_with_build_id(void **state)
 	struct buf bad = {0};
 	size_t size;
 	put_build_id_mmap(&bad, 21, PROT_EXEC);
-	assert_int_equal(record_parse(bad.p, bad.n, &r, &size), -EBADMSG);
+	assert_int_equal(record_parse(bad.p, bad.n, true, &r, &size), -EBADMSG);
 	assert_int_equal(size, bad.n);
 	buf_deinit(&bad);
+}
+
+/* The kernel says so of another event's record: what is there is the inode. */
+static void test_mmap2_of_an_event_without_build_ids(void **state)
+{
+	(void)state;
+	struct buf b = {0};
+	struct record r;
+	size_t size;
+	put_build_id_mmap(&b, 254, PROT_EXEC);
+	assert_int_equal(record_parse(b.p, b.n, false, &r, &size), 0);
+	assert_int_equal(r.kind, RECORD_MMAP);
+	assert_int_equal(r.mmap.build_id.size, 0);
+	assert_int_equal(r.mmap.major, 254);
+	assert_int_equal(r.mmap.minor, 0x03020100);
+	assert_int_equal(r.mmap.inode, 0x0b0a090807060504);
+	assert_string_equal(r.mmap.path, "/bin/x");
+	buf_deinit(&b);
 }
 
 static void test_comm(void **state)
@@ -208,19 +226,19 @@ static void test_malformed(void **state)
 	perf_comm(&b, 12, "gzip", 44, true);
 	/* Cut off: not even the length can be trusted. */
 	for (size_t n = 0; n < b.n; n++) {
-		assert_int_equal(record_parse(b.p, n, &r, &size), -EBADMSG);
+		assert_int_equal(record_parse(b.p, n, true, &r, &size), -EBADMSG);
 		assert_int_equal(size, 0);
 	}
 	/* A name that does not end before the trailer. */
 	memset(b.p + 16, 'x', 8);
-	assert_int_equal(record_parse(b.p, b.n, &r, &size), -EBADMSG);
+	assert_int_equal(record_parse(b.p, b.n, true, &r, &size), -EBADMSG);
 	assert_int_equal(size, b.n);
 	/* Too small for its trailer, and for its header. */
 	b.p[6] = 32;
-	assert_int_equal(record_parse(b.p, b.n, &r, &size), -EBADMSG);
+	assert_int_equal(record_parse(b.p, b.n, true, &r, &size), -EBADMSG);
 	assert_int_equal(size, 32);
 	b.p[6] = 4;
-	assert_int_equal(record_parse(b.p, b.n, &r, &size), -EBADMSG);
+	assert_int_equal(record_parse(b.p, b.n, true, &r, &size), -EBADMSG);
 	assert_int_equal(size, 0);
 	assert_int_equal(r.kind, RECORD_EXIT); /* untouched on failure */
 	buf_deinit(&b);
@@ -309,6 +327,7 @@ int main(void)
 		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_mmap2_with_inode),
 		cmocka_unit_test(test_mmap2_with_build_id),
+		cmocka_unit_test(test_mmap2_of_an_event_without_build_ids),
 		cmocka_unit_test(test_comm),
 		cmocka_unit_test(test_fork_and_exit),
 		cmocka_unit_test(test_lost_throttle_cgroup),

@@ -70,7 +70,7 @@ static void check_comm(const void *p, size_t n, uint32_t pid, const char *name)
 	struct record r;
 	size_t size;
 
-	assert_int_equal(record_parse(p, n, &r, &size), 0);
+	assert_int_equal(record_parse(p, n, true, &r, &size), 0);
 	assert_int_equal(size, n);
 	assert_int_equal(r.pid, pid);
 	assert_string_equal(r.comm.name, name);

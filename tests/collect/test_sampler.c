@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +24,7 @@
 #include "collect/counter.h"
 #include "collect/faults.h"
 #include "collect/record.h"
+#include "collect/ring.h"
 #include "collect/sampler.h"
 #include "collect/sampler_places.h"
 
@@ -550,6 +554,60 @@ static void test_refusals(void **state)
 	assert_int_equal(sampler_create(&empty, &s, &e), -EINVAL);
 }
 
+/* What another profiler of this process sees of a mapping. */
+static uint16_t see_mapping(struct ring *ring)
+{
+	int fd = open("/bin/sh", O_RDONLY | O_CLOEXEC);
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	const struct perf_event_header *h;
+	uint16_t misc = 0;
+	size_t size, n = 0;
+
+	close(fd);
+	assert_ptr_not_equal(code, MAP_FAILED);
+	munmap(code, 4096);
+	while ((h = ring_next(ring, &size)))
+		if (h->type == PERF_RECORD_MMAP2) {
+			misc = h->misc;
+			n++;
+		}
+	ring_done(ring);
+	assert_int_equal(n, 1);
+	return misc;
+}
+
+/* An event that wants build-ids would spoil the records of others (sampler_open.c). */
+static void test_others_are_left_alone(void **state)
+{
+	(void)state;
+	struct perf_event_attr attr = {.size = sizeof attr,
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.mmap = 1,
+		.mmap2 = 1,
+		.exclude_kernel = 1};
+	struct event ev;
+	const struct sampler_options o = {
+		.target = {.all = true}, .events = &ev, .nevents = 1, .rate = 10};
+	struct sampler *s = NULL;
+	struct ring ring;
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	assert_int_equal(event_parse("cpu-clock", &ev, NULL), 0);
+	if (fd < 0 || ring_open(&ring, fd, 65536) < 0)
+		skip();
+	if (see_mapping(&ring) & PERF_RECORD_MISC_MMAP_BUILD_ID ||
+		sampler_create(&o, &s, NULL) < 0) {
+		ring_close(&ring);
+		close(fd);
+		skip(); /* somebody else on this machine does it, or we may not */
+	}
+	assert_int_equal(see_mapping(&ring) & PERF_RECORD_MISC_MMAP_BUILD_ID, 0);
+	sampler_destroy(s);
+	ring_close(&ring);
+	close(fd);
+}
+
 /* The exit status says what an ordinary user met: 0 as it should be, else the number of the step.
  */
 static int as_nobody(long paranoid)
@@ -681,6 +739,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_children_by_bpf),
 		cmocka_unit_test(test_children_by_ring),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_others_are_left_alone),
 		cmocka_unit_test(test_ordinary_user),
 		cmocka_unit_test(test_user_mode_only),
 	};
