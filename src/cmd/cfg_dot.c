@@ -181,20 +181,33 @@ static const char *kind_of(const struct dot *d, uint32_t edge)
 	}
 }
 
+/* " 2.05G 91%": how often, and where there is a choice in what part of the cases. */
+static void put_edge_label(const struct dot *d, uint32_t edge)
+{
+	uint32_t from = d->f->graph.edge[edge].from;
+	double count = d->q->edge[edge].count;
+	char text[16];
+
+	fprintf(d->out, " %s%s", kind_of(d, edge), why_count(count * d->w->assumed, text));
+	if (from < d->f->nblocks && d->f->blocks[from].end == FLOW_BRANCHES &&
+		d->q->block[from].count > 0)
+		fprintf(d->out, " %.3g%%", 100 * fmin(1, count / d->q->block[from].count));
+}
+
 static void put_edge(const struct dot *d, uint32_t edge)
 {
 	const struct graph_edge *ends = &d->f->graph.edge[edge];
 	const struct estimate *est = &d->q->edge[edge];
 	double share = d->most > 0 ? est->count / d->most : 0;
-	char count[16];
 
 	fputs("  ", d->out);
 	put_node(d, ends->from);
 	fputs(" -> ", d->out);
 	put_node(d, ends->to);
-	fprintf(d->out, " [label=\" %s%s%s\", penwidth=%.2f, style=%s, color=%s", kind_of(d, edge),
-		bound_of(d, "<"), why_count(est->count * d->w->assumed, count),
-		0.6 + 5.4 * sqrt(share), style_of(est->confidence), colour_of(d, edge));
+	fputs(" [label=\"", d->out);
+	put_edge_label(d, edge);
+	fprintf(d->out, "\", penwidth=%.2f, style=%s, color=%s", 0.6 + 5.4 * sqrt(share),
+		style_of(est->confidence), colour_of(d, edge));
 	if (d->f->edge_kind[edge] == FLOW_EDGE_UNSEEN)
 		fputs(", arrowhead=odot", d->out);
 	fputs("];\n", d->out);

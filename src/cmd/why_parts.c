@@ -20,7 +20,9 @@ const char *why_count(double count, char text[16])
 	}
 	for (; count >= 999.5 && unit + 2 < sizeof units; unit++)
 		count /= 1000;
-	if (!unit && (count >= 99.5 || count == floor(count)))
+	if (count >= 999.5)
+		snprintf(text, 16, "%.0e", count * pow(1000, (double)unit));
+	else if (!unit && (count >= 99.5 || count == floor(count)))
 		snprintf(text, 16, "%.0f", count);
 	else
 		snprintf(text, 16, "%.*f%.*s",

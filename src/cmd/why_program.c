@@ -34,7 +34,8 @@ struct overview {
 	VEC(const struct tally_row *) rows; /* of the tally, by image */
 	struct why_machine machine;
 	struct why_program program;
-	double per_sample; /* cycles, 0 until one procedure was analysed */
+	struct why_summary relative_sum; /* cycles of procedures whose scale is not known */
+	double per_sample;               /* cycles, 0 until one procedure was analysed */
 	uint64_t samples, unseen, relative, known;
 	size_t procedures;
 	VEC(struct worst *) worst; /* most lost first */
@@ -100,6 +101,31 @@ static void consider_block(
 	}
 }
 
+static void add_weighted(struct why_summary *sum, const struct why_summary *s, double cycles)
+{
+	sum->execution += s->execution * cycles;
+	for (int c = 0; c < WHY_CAUSES; c++)
+		sum->cause[c] += s->cause[c] * cycles;
+	for (int c = 0; c < CULPRITS; c++) {
+		sum->culprit[c].min += s->culprit[c].min * cycles;
+		sum->culprit[c].max += s->culprit[c].max * cycles;
+	}
+	sum->dynamic += s->dynamic * cycles;
+	sum->unexplained += s->unexplained * cycles;
+	sum->unexplained_gain += s->unexplained_gain * cycles;
+	sum->sampling_error += s->sampling_error * cycles;
+}
+
+/* Shares of the time in procedures whose scale is not known, at the largest that it can be. */
+static struct why_summary relative_summary(const struct overview *o)
+{
+	struct why_summary sum = {0};
+
+	if (o->program.relative > 0)
+		add_weighted(&sum, &o->relative_sum, 1 / o->program.relative);
+	return sum;
+}
+
 static int add_procedure(struct overview *o, const struct tally_row *row,
 	const struct frequencies_row *known, struct err *e)
 {
@@ -111,10 +137,12 @@ static int add_procedure(struct overview *o, const struct tally_row *row,
 		return rc;
 	o->per_sample = why_per_sample(why);
 	o->procedures++;
-	if (known->frequency->scale == FREQUENCY_RELATIVE)
+	if (known->frequency->scale == FREQUENCY_RELATIVE) {
 		o->relative += row->samples[o->event];
-	else
+		add_weighted(&o->relative_sum, &why->summary, why->cycles);
+	} else {
 		o->known += row->samples[o->event];
+	}
 	why_program_add(&o->program, why);
 	for (uint32_t b = 0; b < ev->flow->nblocks; b++)
 		consider_block(o, row, why, b);
@@ -249,6 +277,7 @@ static void put_cpi(struct json *j, const struct why_program *p)
 static void print_json(const struct overview *o)
 {
 	struct why_summary sum = why_program_summary(&o->program);
+	struct why_summary relative = relative_summary(o);
 	struct json j;
 
 	json_init(&j, stdout);
@@ -263,6 +292,8 @@ static void print_json(const struct overview *o)
 	json_kstr(&j, "machine", o->machine.model ? model_name(o->machine.model) : NULL);
 	json_key(&j, "summary");
 	why_summary_json(&sum, &j);
+	json_key(&j, "relative_summary");
+	why_summary_json(&relative, &j);
 	json_key(&j, "rows");
 	json_open(&j, '[');
 	vec_each (w, &o->worst)
@@ -291,6 +322,14 @@ static void print_heading(const struct overview *o)
 
 		printf("*** where counts are known: best case %.2f CPI, actual %.2f CPI\n***\n",
 			p->best / p->instructions, p->known / p->instructions);
+		why_summary_print(&sum, "*** ", stdout);
+		printf("\n");
+	}
+	if (p->relative > 0) {
+		struct why_summary sum = relative_summary(o);
+
+		printf("*** where only ratios of counts are known: execution is the most that can "
+		       "be, stalls the least\n***\n");
 		why_summary_print(&sum, "*** ", stdout);
 		printf("\n");
 	}

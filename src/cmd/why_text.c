@@ -111,6 +111,8 @@ static void print_block_count(const struct text *t, uint32_t block)
 		fprintf(t->out, "%s times", count);
 	else if (est->count <= 0 || isinf(est->high))
 		fprintf(t->out, "count not known (%s)", confidence);
+	else if (est->high > 1000 * est->low)
+		fprintf(t->out, "%s%s times (%s)", is_relative(t) ? "<" : "", count, confidence);
 	else
 		fprintf(t->out, "%s%s times (%s: %s to %s)", is_relative(t) ? "<" : "", count,
 			confidence, low, high);

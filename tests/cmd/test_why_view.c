@@ -211,7 +211,8 @@ static void counts_and_cycles_in_few_digits(void **state)
 	assert_string_equal(why_count(1.21e9, text), "1.21G");
 	assert_string_equal(why_count(NAN, text), "-");
 	assert_string_equal(why_count(INFINITY, text), "-");
-	assert_true(strlen(why_count(1e300, text)) < 16);
+	assert_string_equal(why_count(1e18, text), "1.00E");
+	assert_string_equal(why_count(1e300, text), "1e+300");
 	assert_string_equal(why_cy(0.25, text), "0.25cy");
 	assert_string_equal(why_cy(18, text), "18.0cy");
 	assert_string_equal(why_cy(412.3, text), "412cy");
@@ -329,7 +330,7 @@ static void graph_shows_time_and_confidence(void **state)
 		  "10.77");
 	has(text, "fillcolor=\"#ff6950\"");
 	has(text, "    900  401000  mov    (%rdi),%rax\\l");
-	has(text, "b0 -> b0 [label=\" taken 1.00M\"");
+	has(text, "b0 -> b0 [label=\" taken 1.00M 100%\"");
 	has(text, "style=dashed, color=blue3");
 	has(text, "entry -> b0");
 	has(text, "b1 -> exit");
