@@ -160,7 +160,7 @@ static void begin(struct why_work *w)
 	w->facts = xcalloc(n + 1, sizeof *w->facts);
 	w->block_of = graph_numbers(n, 0);
 	w->time = xcalloc(n + 1, sizeof *w->time);
-	w->missed = xcalloc(f->nblocks + 1, sizeof *w->missed);
+	w->misses = xcalloc(f->nblocks + 1, sizeof *w->misses);
 	w->why->insns = xcalloc(n + 1, sizeof *w->why->insns);
 	w->why->blocks = xcalloc(f->nblocks + 1, sizeof *w->why->blocks);
 	for (uint32_t b = 0; b < f->nblocks; b++)
@@ -182,7 +182,7 @@ static void end(struct why_work *w)
 	scoreboard_destroy(w->board);
 	loops_deinit(&w->loops);
 	free(w->loop);
-	free(w->missed);
+	free(w->misses);
 	free(w->time);
 	free(w->block_of);
 	free(w->facts);
@@ -230,7 +230,7 @@ int why_create(const struct evidence *ev, const struct frequency *f, const struc
 	why->machine = *m;
 	why->assumed = 1;
 	w.machine = &why->machine;
-	w.sample = ev->period * (ev->clock ? m->cycles_per_ns : 1);
+	w.sample = ev->period * (ev->clock ? m->cycles_per_ns * m->own : 1);
 	begin(&w);
 	rc = w.sample > 0 ? analyse(&w, e)
 			  : err_set(e, -ENOENT, "no time was sampled: record cycles or cpu-clock");

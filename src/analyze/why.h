@@ -28,6 +28,7 @@
 
 struct err;
 struct evidence;
+struct foresight;
 struct frequency;
 struct selection;
 
@@ -78,15 +79,18 @@ struct why_machine {
 	const struct model *model;
 	bool known;           /* else the model is a generic one */
 	double cycles_per_ns; /* of the core, while it was sampled */
-	double skid;   /* share of the samples that stand one instruction late; 0: precise event */
+	double skid;          /* instructions that samples fall behind; 0: a precise event */
+	double own;    /* share of a sample's time that is the program's and not the interrupt's */
 	double steal;  /* share of the time that a hypervisor took, at most */
 	double cycles; /* of all that is selected, 0: unknown */
 	/* Lines of 64 bytes and pages that hold nearly all executed code; 0: unknown. */
 	uint64_t hot_lines, hot_pages;
+	struct foresight *foresight; /* owned; NULL: there are no walks */
 };
 
 /* By the host and the time event of the selection. */
 int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e);
+void why_machine_deinit(struct why_machine *m);
 
 /* ---- a procedure ---- */
 
@@ -153,7 +157,7 @@ struct why {
 	struct why_summary summary;
 };
 
-/* The evidence and the frequency must outlive it. */
+/* All of them must outlive it. */
 int why_create(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
 	struct why **out, struct err *e);
 void why_destroy(struct why *w);

@@ -37,16 +37,23 @@ struct why_loop {
 	int64_t by[16];    /* sum of the constants */
 };
 
+/* Shares of the executions of a block. */
+struct why_misses {
+	double before, before_likely; /* that follow a mispredicted transfer: at most, likely */
+	double after, after_likely;   /* that end in one */
+	bool foreseen;                /* the likely one is known from walks */
+};
+
 struct why_work {
 	struct why *why;
 	const struct evidence *evidence;
 	const struct frequency *frequency;
 	const struct flow *flow;
 	const struct why_machine *machine;
-	struct why_fact *facts; /* by instruction, filled on demand: why_fact_of */
-	uint32_t *block_of;     /* by instruction */
-	struct why_time *time;  /* by instruction */
-	double *missed; /* by block: executions that a refill after a branch may precede, share */
+	struct why_fact *facts;    /* by instruction, filled on demand: why_fact_of */
+	uint32_t *block_of;        /* by instruction */
+	struct why_time *time;     /* by instruction */
+	struct why_misses *misses; /* by block */
 	struct loops loops;
 	struct why_loop *loop; /* by loop, filled on demand: why_loop_of */
 	struct scoreboard *board;
@@ -108,16 +115,19 @@ struct why_memory {
 	uint32_t stores;     /* how many stores there are on the way */
 	uint32_t far_stores; /* of them, those that are neither to the stack nor to fixed places */
 	uint32_t last_store; /* the youngest of these, or GRAPH_NONE */
+	uint32_t next_store; /* such a one that enters the window together with it, or GRAPH_NONE */
 };
 void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out);
 
 /* why_front.c: what the front end may have had to do before an instruction. */
 void why_find_missed(struct why_work *w);
 struct why_front {
-	bool leads;        /* it is the first that is fetched behind a transfer */
-	double missed;     /* share of its executions that a refill after a branch precedes */
-	double shadow;     /* the same, of a refill a few instructions before it */
-	double taken;      /* share that a taken transfer precedes */
+	bool leads;        /* it is the first that is fetched behind a transfer, */
+	bool ends;         /* it is the transfer, or fused with it */
+	double missed;     /* cycles that mispredicted transfers can have cost it, */
+	double likely;     /* and likely did */
+	bool foreseen;     /* the latter by walks */
+	double taken;      /* share of executions that a taken transfer precedes */
 	double fresh_line; /* share that comes from another line of code, */
 	double fresh_page; /* from another page */
 	double fresh;      /* share that comes from outside of the loop */

@@ -2,12 +2,14 @@
 #include "analyze/why.h"
 
 #include "analyze/evidence.h"
+#include "analyze/foresight.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hmap.h"
 #include "base/io.h"
 #include "base/vec.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +115,8 @@ static int find_footprint(struct why_machine *m, struct selection *sel, size_t e
 	return rc;
 }
 
+/* ---- the event ---- */
+
 /* Samples that were not kept are time, too. */
 static double all_cycles(const struct why_machine *m, const struct selected_event *ev)
 {
@@ -122,21 +126,81 @@ static double all_cycles(const struct why_machine *m, const struct selected_even
 	return samples * ev->period * (strncmp(ev->name, "cycles", 6) ? m->cycles_per_ns : 1);
 }
 
+/* What was calibrated when the time event was sampled; the last epoch counts. */
+struct calibration {
+	const struct selection *sel;
+	int event;
+	int32_t skid;
+	double cycles_per_ns, cost; /* seconds of a sample */
+};
+
+static int take_calibration(void *arg, const struct store_event *ev)
+{
+	struct calibration *c = arg;
+
+	if (selection_event(c->sel, ev->id) != c->event)
+		return 0;
+	if (ev->skid_share > 0)
+		c->skid = ev->skid;
+	if (ev->cycles_per_ns > 0)
+		c->cycles_per_ns = ev->cycles_per_ns;
+	c->cost = ev->cost;
+	return 0;
+}
+
+/* cycles:p, :pp and :ppp ask for the address itself. */
+static bool is_precise(const char *name)
+{
+	const char *colon = strchr(name, ':');
+
+	return colon && strchr(colon, 'p');
+}
+
+#define OWN_LEAST 0.5 /* what was measured in a bad moment must not turn things upside down */
+
+static int find_calibration(struct why_machine *m, struct selection *sel, size_t time,
+	const struct selected_event *ev, struct err *e)
+{
+	struct calibration c = {sel, (int)time, 1, 0, 0};
+	int rc = store_events(selection_store(sel), take_calibration, &c, e);
+
+	if (rc)
+		return rc;
+	m->skid = is_precise(ev->name) ? 0 : c.skid;
+	m->own =
+		strncmp(ev->name, "cycles", 6) ? fmax(OWN_LEAST, 1 - c.cost * 1e9 / ev->period) : 1;
+	m->cycles_per_ns = c.cycles_per_ns > 0 ? c.cycles_per_ns : nominal_clock();
+	return 0;
+}
+
 int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e)
 {
-	struct why_machine found = {.skid = 1, .steal = 0};
+	struct why_machine found = {.own = 1};
 	size_t time = evidence_time_event(sel);
 	const struct selected_event *events;
-	int rc = 0;
+	int rc;
 
 	selection_events(sel, &events);
 	found.model = model_of_host(&found.known);
-	found.cycles_per_ns = nominal_clock();
-	if (time != SIZE_MAX) {
+	if (time == SIZE_MAX) {
+		found.cycles_per_ns = nominal_clock();
+		*m = found;
+		return 0;
+	}
+	rc = find_calibration(&found, sel, time, &events[time], e);
+	if (!rc) {
 		found.cycles = all_cycles(&found, &events[time]);
 		rc = find_footprint(&found, sel, time, e);
 	}
 	if (!rc)
+		rc = foresight_create(sel, &found.foresight, e);
+	if (!rc)
 		*m = found;
 	return rc;
+}
+
+void why_machine_deinit(struct why_machine *m)
+{
+	foresight_destroy(m->foresight);
+	m->foresight = NULL;
 }

@@ -102,6 +102,21 @@ static void track(struct why_work *w, struct tracker *t, uint32_t insn)
 		forget_at_call(t);
 }
 
+/* Whether it stores to a place that need not be in a near cache. */
+static bool stores_far(struct why_work *w, uint32_t insn)
+{
+	const struct model_insn *in = &why_fact_of(w, insn)->model;
+	enum why_place place = WHY_PLACE_STACK;
+	int64_t stride;
+
+	if (in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT)
+		return false;
+	for (unsigned k = 0; k < in->nplaces; k++)
+		if (in->place[k].stores)
+			place = why_place_of(w, insn, &in->place[k], &stride);
+	return place != WHY_PLACE_STACK && place != WHY_PLACE_FIXED;
+}
+
 static void count_stores(struct why_work *w, const struct tracker *t, struct why_memory *out)
 {
 	uint32_t n = t->nstored < STORES ? t->nstored : STORES;
@@ -109,18 +124,28 @@ static void count_stores(struct why_work *w, const struct tracker *t, struct why
 	out->stores = n;
 	for (uint32_t i = 1; i <= n; i++) {
 		uint32_t insn = t->stored[(t->nstored - i) % STORES].insn;
-		const struct model_insn *in = &why_fact_of(w, insn)->model;
-		enum why_place place = WHY_PLACE_STACK;
-		int64_t stride;
 
-		for (unsigned k = 0; k < in->nplaces; k++)
-			if (in->place[k].stores)
-				place = why_place_of(w, insn, &in->place[k], &stride);
-		if (place == WHY_PLACE_STACK || place == WHY_PLACE_FIXED)
-			continue;
-		if (!out->far_stores++)
+		if (stores_far(w, insn) && !out->far_stores++)
 			out->last_store = insn;
 	}
+}
+
+/* Instructions enter the window by the width of the core, all or none. */
+static uint32_t store_beside(struct why_work *w, uint32_t insn)
+{
+	const struct flow_block *b = &w->flow->blocks[w->block_of[insn]];
+	unsigned left = model_limits(w->machine->model)->width;
+
+	for (uint32_t i = insn; i < b->first + b->count; i++) {
+		unsigned uops = why_fact_of(w, i)->model.uops;
+
+		if (i > insn && stores_far(w, i))
+			return i;
+		if (uops >= left)
+			break;
+		left -= uops;
+	}
+	return GRAPH_NONE;
 }
 
 static void compare(const struct tracker *t, const struct address *a, struct why_memory *out)
@@ -151,7 +176,10 @@ void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out)
 	uint32_t way[WAY];
 	size_t n = why_way_to(w, insn, way, WAY);
 
-	*out = (struct why_memory){GRAPH_NONE, false, GRAPH_NONE, 0, 0, GRAPH_NONE};
+	*out = (struct why_memory){.stored_by = GRAPH_NONE,
+		.aliased = GRAPH_NONE,
+		.last_store = GRAPH_NONE,
+		.next_store = store_beside(w, insn)};
 	for (unsigned i = 0; i < 16; i++)
 		t.reg[i].unknown = ++t.unknowns;
 	for (size_t i = 0; i < n; i++)

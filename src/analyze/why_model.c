@@ -70,6 +70,22 @@ static enum why_cause cause_of(const struct scoreboard_insn *s)
 	return WHY_LATENCY;
 }
 
+/*
+ * One taken transfer a cycle is fetched: where that is what binds a whole way, each of its taken
+ * transfers waits for its share. The scoreboard knows nothing of fetching.
+ */
+static double wait_of_transfers(const struct run *r)
+{
+	double taken = 0, cycles = 0;
+
+	for (size_t i = r->n / 2; i < r->n; i++) {
+		cycles += r->out[i].stall;
+		if (i + 1 < r->n && r->number[i + 1] != r->number[i] + 1)
+			taken++;
+	}
+	return taken > cycles ? (taken - cycles) / taken : 0;
+}
+
 /* Means over the times that the way comes through the piece, the first ones apart: they fill the
  * pipeline. The reason is that of the longest wait. */
 static void take_means(struct why_work *w, const struct run *r, uint32_t first, uint32_t count)
@@ -99,6 +115,29 @@ static void take_means(struct why_work *w, const struct run *r, uint32_t first, 
 			w->why->insns[first + i].min_cpi /= times[i];
 	free(longest);
 	free(times);
+}
+
+/* Executions of a block that a taken transfer ends, as a share. */
+static double share_taken(const struct why_work *w, uint32_t block)
+{
+	double all = 0, taken = 0;
+
+	graph_each_out (e, &w->flow->graph, block) {
+		all += why_edge_count(w, *e);
+		if (w->flow->edge_kind[*e] != FLOW_EDGE_FALL)
+			taken += why_edge_count(w, *e);
+	}
+	return all > 0 ? taken / all : 0;
+}
+
+static void add_wait(struct why_work *w, uint32_t block, double wait)
+{
+	struct why_insn *in = &w->why->insns[why_last(w, block)];
+
+	wait *= share_taken(w, block);
+	if (wait > in->min_cpi)
+		in->cause = WHY_FRONT;
+	in->min_cpi += wait;
 }
 
 /* What it takes of the width of the core. */
@@ -161,8 +200,11 @@ int why_schedule(struct why_work *w, struct err *e)
 
 			make_run(w, block->first + at, count, r);
 			rc = scoreboard_block(w->board, r->insn, r->n, r->out, &sum);
-			if (!rc)
-				take_means(w, r, block->first + at, count);
+			if (rc)
+				break;
+			take_means(w, r, block->first + at, count);
+			if (at + count == block->count)
+				add_wait(w, b, wait_of_transfers(r));
 		}
 		if (runs)
 			find_static(w, b);

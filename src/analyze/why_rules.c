@@ -11,21 +11,26 @@
 #include <stdlib.h>
 
 enum cost {
-	REFILL = 25,      /* of the pipeline after a mispredicted branch */
-	BUBBLE = 2,       /* behind a taken branch */
-	SLOW_DECODE = 8,  /* of a prefix that changes the length */
-	MEMORY = 400,     /* a load from memory */
-	NEAR_CACHE = 16,  /* the second-level cache */
-	CODE_MISS = 80,   /* an instruction that the second-level cache does not have */
-	WALK = 60,        /* of page tables, nested ones included */
-	BLOCKED = 20,     /* a load that waits until a store has left the buffer */
-	ALIASED = 12,     /* a load that is started again */
-	CLEAR = 40,       /* the pipeline, for order of memory or code that was changed */
-	ASSIST = 200,     /* microcode for a denormal number */
-	CODE_LINES = 512, /* of the first-level cache */
-	CODE_PAGES = 64,  /* of the first-level TLB, at least */
-	DECODED = 6,      /* bytes of code a cycle when nothing is decoded ahead, at least */
+	BUBBLE = 1,         /* behind a taken branch */
+	SLOW_DECODE = 8,    /* of a prefix that changes the length */
+	MEMORY = 400,       /* a load from memory */
+	NEAR_CACHE = 16,    /* the second-level cache */
+	CODE_MISS = 80,     /* an instruction that the second-level cache does not have */
+	FAR = 30,           /* a load that goes beyond the second-level cache, often */
+	WALK = 60,          /* of page tables, nested ones included */
+	BLOCKED = 20,       /* a load that waits until a store has left the buffer */
+	ALIASED = 12,       /* a load that is started again */
+	CLEAR = 40,         /* the pipeline, for order of memory or code that was changed */
+	ASSIST = 200,       /* microcode for a denormal number */
+	CODE_LINES = 512,   /* of the first-level cache */
+	CODE_PAGES = 64,    /* of the first-level TLB, at least */
+	DECODED = 16,       /* bytes of code a cycle when they are not in the cache of micro-ops, */
+	DECODED_LINES = 96, /* which holds so many lines at least */
 };
+
+/* How far the likely number of mispredictions may be off. */
+#define LIKELY_LOW  0.6
+#define LIKELY_HIGH 1.4
 
 /* A stalled instruction and what is known of it. */
 struct trial {
@@ -69,12 +74,19 @@ static double same_place(struct trial *t)
 
 static double near_place(struct trial *t)
 {
-	return t->place == WHY_PLACE_STACK ? NEAR_CACHE / 4.0 : INFINITY;
+	if (t->place == WHY_PLACE_STACK)
+		return NEAR_CACHE / 16.0;
+	return t->place == WHY_PLACE_FIXED ? NEAR_CACHE / 8.0 : INFINITY;
 }
 
 static double held_by_lock(struct trial *t)
 {
 	return t->fact->hazards & HAZARD_LOCKED ? fmax(0, t->stall - t->known) : INFINITY;
+}
+
+static double less_the_branch(struct trial *t)
+{
+	return t->front.foreseen ? fmax(0, t->stall - LIKELY_LOW * t->front.likely) : INFINITY;
 }
 
 static double no_access(struct trial *t)
@@ -99,24 +111,31 @@ static double known_page(struct trial *t)
 	return INFINITY;
 }
 
+/* A TLB of the second level answers in seven cycles, which a miss of the cache hides; what it does
+ * not hold is so much data that the cache's misses go far. */
 static double with_a_miss(struct trial *t)
 {
-	return t->fact->loads ? fmin(WALK, t->stall / 4) : WALK;
+	return t->stall < FAR ? t->stall / 12 : fmin(WALK, t->stall / 6);
 }
 
 /* ---- stores ---- */
 
 static double no_store(struct trial *t)
 {
-	t->from = t->memory.last_store;
-	return t->fact->stores ? INFINITY : 0;
+	t->from = t->fact->stores ? t->insn : t->memory.next_store;
+	return t->from == GRAPH_NONE ? 0 : INFINITY;
+}
+
+static double loads_first(struct trial *t)
+{
+	return t->fact->loads ? 0 : INFINITY;
 }
 
 static double stores_hit(struct trial *t)
 {
 	bool far = t->place != WHY_PLACE_STACK && t->place != WHY_PLACE_FIXED;
 
-	return far || t->memory.far_stores ? INFINITY : 0;
+	return (far && t->fact->stores) || t->memory.next_store != GRAPH_NONE ? INFINITY : 0;
 }
 
 static double no_partial_store(struct trial *t)
@@ -178,24 +197,20 @@ static double no_conflict(struct trial *t)
 static double seldom_clears(struct trial *t)
 {
 	(void)t;
-	return CLEAR / 100.0;
+	return CLEAR / 1000.0;
 }
 
 /* ---- instructions ---- */
 
-static double not_behind_branch(struct trial *t)
+static double not_missed(struct trial *t)
 {
-	double latency = t->fact->model.latency;
-
 	t->from = t->front.branch;
-	if (t->front.leads)
-		return t->front.missed > 0 ? INFINITY : 0;
-	return t->front.shadow * fmin(latency, REFILL);
+	return t->front.missed;
 }
 
-static double foreseen(struct trial *t)
+static double as_foreseen(struct trial *t)
 {
-	return t->front.leads ? t->front.missed * REFILL : INFINITY;
+	return t->fact->loads ? LIKELY_HIGH * t->front.likely : INFINITY;
 }
 
 static double same_line(struct trial *t)
@@ -249,14 +264,17 @@ static double with_a_line(struct trial *t)
 
 static double nothing_to_fetch(struct trial *t)
 {
-	double bound = t->front.taken * BUBBLE;
+	bool decoded = t->work->machine->hot_lines && t->work->machine->hot_lines <= DECODED_LINES;
+	double bound = decoded ? 0 : t->front.taken * BUBBLE;
 
 	t->from = t->insn;
 	if (t->fact->hazards & HAZARD_LENGTH)
 		bound += SLOW_DECODE;
 	if (t->fact->model.flags & MODEL_MICROCODED)
 		bound += t->fact->model.uops / 2.0;
-	return bound + (double)t->work->flow->insns[t->insn].length / DECODED;
+	if (!decoded)
+		bound += (double)t->work->flow->insns[t->insn].length / DECODED;
+	return bound;
 }
 
 /* ---- the machine ---- */
@@ -278,10 +296,14 @@ static const struct rule rules[] = {
 	RULE("same place", DCACHE, same_place,
 		"the address stays the same in the loop: it misses when the loop is entered, at "
 		"most"),
-	RULE("stack", DCACHE, near_place,
-		"the stack is in a near cache: seldom more than part of a second-level access"),
+	RULE("near place", DCACHE, near_place,
+		"stack and variables are used all the time: misses are few, and end in a near "
+		"cache"),
 	RULE("held by its lock", DCACHE, held_by_lock,
 		"what a locked operation takes in any case is no miss"),
+	RULE("less the branch", DCACHE, less_the_branch,
+		"of a load that is fused with a branch, what a predictor would get wrong is no "
+		"miss"),
 	RULE("no access", DTLB, no_access, "the instruction does not touch memory"),
 	RULE("just stored", DTLB, just_stored, "the page was used a moment ago"),
 	RULE("known page", DTLB, known_page,
@@ -292,11 +314,16 @@ static const struct rule rules[] = {
 		"pages that the TLB does not hold are more data than the cache holds: a miss of "
 		"the "
 		"cache comes with it, and takes longer"),
-	RULE("not behind a branch", MISPREDICT, not_behind_branch,
-		"the pipeline is refilled in front of a branch's target; behind it only the "
-		"instruction's own latency can show"),
-	RULE("foreseen", MISPREDICT, foreseen,
-		"a branch that nearly always goes the same way is seldom mispredicted"),
+	RULE("no branch before", MISPREDICT, not_missed,
+		"the pipeline is refilled between a branch and its target, and a branch that "
+		"nearly "
+		"always goes the same way is seldom mispredicted; behind that only the "
+		"instruction's "
+		"own latency can show"),
+	RULE("as foreseen", MISPREDICT, as_foreseen,
+		"where a load may as well be to blame, the branch is blamed for what a predictor "
+		"would "
+		"get wrong in the walks that were seen"),
 	RULE("same line", ICACHE, same_line,
 		"it is in the same line as all that often comes before it"),
 	RULE("code fits", ICACHE, lines_fit, "all hot code fits into the first-level cache"),
@@ -316,7 +343,10 @@ static const struct rule rules[] = {
 		"longer"),
 	RULE("nothing to fetch", FRONTEND, nothing_to_fetch,
 		"a taken branch costs a bubble, decoding some cycles by the length"),
-	RULE("no store", STORE_BUFFER, no_store, "only a store waits for room in the buffer"),
+	RULE("no store", STORE_BUFFER, no_store,
+		"only a store waits for room in the buffer, and what enters the window with it"),
+	RULE("loads first", STORE_BUFFER, loads_first,
+		"a load holds up itself; what it brought, the store behind it finds in the cache"),
 	RULE("stores hit", STORE_BUFFER, stores_hit,
 		"stores to stack and variables leave the buffer at once"),
 	RULE("no partial store", FORWARDING, no_partial_store,
@@ -328,7 +358,7 @@ static const struct rule rules[] = {
 	RULE("no fence", SERIALISING, no_fence, "it does not wait for all before it"),
 	RULE("no conflict", CLEAR, no_conflict,
 		"no load that a store to an unknown address comes before"),
-	RULE("seldom", CLEAR, seldom_clears, "predictors of conflicts learn: one in a hundred"),
+	RULE("seldom", CLEAR, seldom_clears, "predictors of conflicts learn: one in a thousand"),
 	RULE("no arithmetic", ASSIST, no_float, "it does not compute with floating point"),
 	RULE("no call", CALLEE, no_call, "nothing returns to behind it"),
 	RULE("measured", STEAL, measured_steal, "the hypervisor took no more of the time"),
@@ -397,7 +427,7 @@ static int compare_stalls(const void *a, const void *b)
 	return (int)x->culprit - (int)y->culprit;
 }
 
-#define TRIFLE 0.02 /* of a stall: who can have cost no more is not named */
+#define TRIFLE 0.1 /* of a stall: who can have cost no more is not named */
 
 static void pass_sentence(struct trial *t, const struct verdict *v)
 {

@@ -1,7 +1,8 @@
 /*
  * Samples to where the time was spent. An interrupt waits until the oldest instruction retires and
- * shows the one behind it, so samples are moved back by one, as the flow went: to the instruction
- * before, and at the start of a block to the ends of those before it, by how often each came.
+ * shows the one behind it (the skid, calibrated), so samples are moved back by that, as the flow
+ * went: to the instruction before, and at the start of a block to the ends of those before it, by
+ * how often each came.
  *
  * A compare and its branch that retire together are one: the compare gets the samples, for it is
  * what may wait for memory. What stands right behind a call is the return of the callee, whose
@@ -9,6 +10,10 @@
  * procedure samples stay, for the call before is somebody else's.
  */
 #include "analyze/why_internal.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
 
 static void move_back(struct why_work *w, uint32_t block, double samples)
 {
@@ -33,22 +38,34 @@ static void move_back(struct why_work *w, uint32_t block, double samples)
 	}
 }
 
-void why_shift(struct why_work *w)
+/* By one instruction: what `samples` holds, into why_insn.samples. */
+static void shift_once(struct why_work *w, const double *samples)
 {
 	const struct flow *f = w->flow;
 
-	for (uint32_t b = 0; b < f->nblocks; b++)
-		for (uint32_t i = f->blocks[b].first; i < f->blocks[b].first + f->blocks[b].count;
-			i++) {
-			double samples = (double)w->evidence->samples[i];
-			double moved = samples * w->machine->skid;
+	for (uint32_t i = 0; i < f->ninsns; i++)
+		w->why->insns[i].samples = 0;
+	for (uint32_t b = 0; b < f->nblocks; b++) {
+		uint32_t first = f->blocks[b].first;
 
-			if (!samples)
-				continue;
-			w->why->insns[i].samples += samples - moved;
-			if (i > f->blocks[b].first)
-				w->why->insns[i - 1].samples += moved;
-			else
-				move_back(w, b, moved);
-		}
+		if (f->blocks[b].count && samples[first] > 0)
+			move_back(w, b, samples[first]);
+		for (uint32_t i = first + 1; i < first + f->blocks[b].count; i++)
+			w->why->insns[i - 1].samples += samples[i];
+	}
+}
+
+void why_shift(struct why_work *w)
+{
+	uint32_t n = w->flow->ninsns;
+	double *samples = xcalloc(n + 1, sizeof *samples);
+
+	for (uint32_t i = 0; i < n; i++)
+		w->why->insns[i].samples = (double)w->evidence->samples[i];
+	for (unsigned k = 0; k < (unsigned)w->machine->skid; k++) {
+		for (uint32_t i = 0; i < n; i++)
+			samples[i] = w->why->insns[i].samples;
+		shift_once(w, samples);
+	}
+	free(samples);
 }

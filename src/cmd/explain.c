@@ -83,6 +83,7 @@ int explanation_init(struct explanation *x, struct report *r, const char *what, 
 void explanation_deinit(struct explanation *x)
 {
 	why_destroy(x->why);
+	why_machine_deinit(&x->machine);
 	listing_destroy(x->listing);
 	frequencies_destroy(x->frequencies);
 	tally_destroy(x->tally);

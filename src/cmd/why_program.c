@@ -446,6 +446,7 @@ int why_program(struct report *r, struct err *e)
 		worst_destroy(*w);
 	vec_deinit(&o.worst);
 	vec_deinit(&o.rows);
+	why_machine_deinit(&o.machine);
 	tally_destroy(o.tally);
 	return rc;
 }

@@ -1,0 +1,264 @@
+#include "analyze/foresight.h"
+
+#include "base/err.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "store/edges.h"
+#include "store/walks.h"
+
+#include <stdlib.h>
+
+#define STEPS_MOST  ((size_t)1 << 19) /* that are looked at; beyond, walks are thinned */
+#define SEEN_LEAST  24                /* times that a branch must have been seen */
+#define ALIKE_LEAST 4                 /* others with the same history that a prediction needs */
+
+/* Branches that histories hold. */
+static const unsigned lengths[] = {0, 2, 4, 8, 14};
+#define LENGTHS (sizeof lengths / sizeof *lengths)
+
+struct branch {
+	uint64_t image; /* its key */
+	uint64_t from;
+	uint32_t number; /* from 1 */
+	uint32_t seen;
+	uint32_t wrong[LENGTHS]; /* with histories of at most that length, in halves */
+};
+
+struct step {
+	uint32_t branch; /* 0: a walk begins */
+	uint32_t way;    /* stands for where it went */
+};
+
+/* A branch with a history, and where it went: the ways that came first. */
+#define WAYS 3
+struct context {
+	uint64_t history;
+	uint64_t branch;
+	uint32_t seen, pad;
+	uint32_t way[WAYS], times[WAYS];
+};
+
+struct foresight {
+	struct hmap branches;
+	VEC(struct step) steps;
+	uint64_t key; /* of the image whose walks are read */
+	uint64_t walks;
+	unsigned thinned; /* one walk of 2^thinned is kept */
+};
+
+/* ---- reading ---- */
+
+static struct branch *branch_of(struct foresight *f, uint64_t image, uint64_t from)
+{
+	struct branch key = {.image = image, .from = from}, *b;
+	bool fresh;
+
+	b = hmap_put(&f->branches, &key, &fresh);
+	if (fresh)
+		b->number = (uint32_t)f->branches.n;
+	return b;
+}
+
+static void add_walk(struct foresight *f, const struct walk *walk)
+{
+	uint64_t image = f->key, turn = f->walks++;
+
+	if (hash_bytes(&turn, sizeof turn) & (((uint64_t)1 << f->thinned) - 1))
+		return;
+	*vec_add(&f->steps) = (struct step){0, 0};
+	for (uint32_t i = 0; i < walk->nsteps; i++) {
+		const struct walk_step *s = &walk->steps[i];
+		struct branch *b = branch_of(f, image, s->from);
+		uint64_t to[2] = {s->target, s->to};
+
+		*vec_add(&f->steps) =
+			(struct step){b->number, (uint32_t)hash_bytes(to, sizeof to) | 1};
+		if (s->target)
+			image = s->target;
+	}
+	if (f->steps.n > STEPS_MOST << f->thinned && f->thinned < 20)
+		f->thinned++;
+}
+
+static int read_walks(void *arg, const struct store_profile *p)
+{
+	struct foresight *f = arg;
+	struct walk_reader *r = xmalloc(sizeof *r);
+	struct walk walk;
+	int rc = walk_reader_init(r, p->data, p->size);
+
+	while (!rc && (rc = walk_reader_next(r, &walk)) > 0) {
+		add_walk(f, &walk);
+		rc = 0;
+	}
+	free(r);
+	return rc;
+}
+
+/* ---- predicting ---- */
+
+/* Histories are those of one walk; a shorter one than asked for is none. */
+struct history {
+	uint32_t ways[16];
+	uint32_t n;
+};
+
+static bool history_hash(const struct history *h, unsigned length, uint64_t *hash)
+{
+	uint32_t last[16];
+
+	if (h->n < length)
+		return false;
+	for (unsigned i = 0; i < length; i++)
+		last[i] = h->ways[(h->n - 1 - i) % 16];
+	*hash = length ? hash_bytes(last, length * sizeof *last) : 0;
+	return true;
+}
+
+static void count_way(struct context *c, uint32_t way)
+{
+	c->seen++;
+	for (unsigned i = 0; i < WAYS; i++)
+		if (!c->times[i] || c->way[i] == way) {
+			c->way[i] = way;
+			c->times[i]++;
+			return;
+		}
+}
+
+/* How wrong it is to expect what came most often the other times, in halves. */
+static unsigned judge(const struct context *c, uint32_t way)
+{
+	uint32_t own = 0, other = 0;
+
+	for (unsigned i = 0; i < WAYS; i++) {
+		if (c->way[i] == way && c->times[i])
+			own = c->times[i] - 1;
+		else if (c->times[i] > other)
+			other = c->times[i];
+	}
+	return own > other ? 0 : own == other ? 1 : 2;
+}
+
+typedef void visit_fn(void *arg, size_t step, uint64_t history);
+
+/* Every step that has a history of the length. */
+static void each_step(const struct foresight *f, unsigned length, visit_fn *fn, void *arg)
+{
+	struct history h = {.n = 0};
+	uint64_t hash;
+
+	for (size_t i = 0; i < f->steps.n; i++) {
+		if (!f->steps.p[i].branch) {
+			h.n = 0;
+			continue;
+		}
+		if (history_hash(&h, length, &hash))
+			fn(arg, i, hash);
+		h.ways[h.n++ % 16] = f->steps.p[i].way;
+	}
+}
+
+struct prediction {
+	const struct foresight *foresight;
+	struct hmap contexts;
+	uint8_t *wrong; /* by step, in halves: with the longest history that is known so far */
+};
+
+static void learn(void *arg, size_t step, uint64_t history)
+{
+	struct prediction *p = arg;
+	const struct step *s = &p->foresight->steps.p[step];
+	struct context key = {.history = history, .branch = s->branch};
+
+	count_way(hmap_put(&p->contexts, &key, NULL), s->way);
+}
+
+static void predict(void *arg, size_t step, uint64_t history)
+{
+	struct prediction *p = arg;
+	const struct step *s = &p->foresight->steps.p[step];
+	struct context key = {.history = history, .branch = s->branch};
+	const struct context *c = hmap_get(&p->contexts, &key);
+
+	if (c->seen > ALIKE_LEAST)
+		p->wrong[step] = (uint8_t)judge(c, s->way);
+}
+
+static void predict_all(struct foresight *f)
+{
+	struct prediction p = {.foresight = f, .wrong = xmalloc(f->steps.n + 1)};
+	struct branch **by_number = xcalloc(f->branches.n + 1, sizeof *by_number);
+
+	for (struct branch *b = NULL; (b = hmap_next(&f->branches, b));)
+		by_number[b->number] = b;
+	for (size_t i = 0; i < f->steps.n; i++)
+		p.wrong[i] = 2;
+	for (unsigned k = 0; k < LENGTHS; k++) {
+		hmap_init(&p.contexts, sizeof(struct context), offsetof(struct context, seen));
+		each_step(f, lengths[k], learn, &p);
+		each_step(f, lengths[k], predict, &p);
+		hmap_deinit(&p.contexts);
+		for (size_t i = 0; i < f->steps.n; i++)
+			if (f->steps.p[i].branch) {
+				struct branch *b = by_number[f->steps.p[i].branch];
+
+				b->wrong[k] += p.wrong[i];
+				b->seen += !k;
+			}
+	}
+	free(by_number);
+	free(p.wrong);
+}
+
+/* ---- life ---- */
+
+int foresight_create(struct selection *sel, struct foresight **out, struct err *e)
+{
+	struct foresight *f = xcalloc(1, sizeof *f);
+	struct selected_image *images;
+	size_t n = selection_images(sel, &images);
+	int rc = 0;
+
+	hmap_init(&f->branches, sizeof(struct branch), offsetof(struct branch, number));
+	for (size_t i = 0; i < n && !rc; i++) {
+		f->key = edge_image_key(images[i].kind, &images[i].identity, images[i].path);
+		rc = selection_blobs_of(sel, &images[i], &blob_walk, read_walks, f, e);
+	}
+	if (rc) {
+		foresight_destroy(f);
+		return rc;
+	}
+	predict_all(f);
+	vec_deinit(&f->steps);
+	*out = f;
+	return 0;
+}
+
+void foresight_destroy(struct foresight *f)
+{
+	if (!f)
+		return;
+	hmap_deinit(&f->branches);
+	vec_deinit(&f->steps);
+	free(f);
+}
+
+bool foresight_misses(
+	const struct foresight *f, const struct selected_image *im, uint64_t offset, double *share)
+{
+	struct branch key = {.from = offset};
+	const struct branch *b;
+	uint32_t least = UINT32_MAX;
+
+	key.image = edge_image_key(im->kind, &im->identity, im->path);
+	b = hmap_get(&f->branches, &key);
+	if (!b || b->seen < SEEN_LEAST)
+		return false;
+	for (unsigned k = 0; k < LENGTHS; k++)
+		if (b->wrong[k] < least)
+			least = b->wrong[k];
+	*share = least / 2.0 / b->seen;
+	return true;
+}
