@@ -46,10 +46,16 @@ static int no_code(const struct evidence_source *s, const struct procedure *p, s
 {
 	char label[256];
 
+	procedure_label(p, s->image->path, label, sizeof label);
+	if (s->image->kind != IMAGE_ELF)
+		return err_set(e, -ENOENT,
+			"%s: the database has no code of it: of the kernel it is kept where there "
+			"are samples enough, of code made at run time never",
+			label);
 	return err_set(e, -ENOENT,
 		"%s: the database has no code of it, and the file is gone or not the one that was "
 		"sampled: it needs more samples, or the file",
-		procedure_label(p, s->image->path, label, sizeof label));
+		label);
 }
 
 static int load_flow(

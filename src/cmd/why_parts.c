@@ -60,23 +60,33 @@ const char *why_range(double low, double high, char text[40])
 	return text;
 }
 
-/* Blocks without samples that are entered less often than once in so many calls are cold. */
-#define SELDOM 1000
+/*
+ * Blocks without samples are cold when they run less often than once in a thousand calls; in
+ * procedures of many blocks also when the most frequent one runs a hundred times as often.
+ */
+enum { CALLS = 1000, TIMES = 100, MANY_BLOCKS = 50 };
+
+static double cold_count(const struct why *w)
+{
+	const struct flow *f = w->evidence->flow;
+	double calls = 0, most = 0;
+
+	graph_each_out (e, &f->graph, f->entry_node)
+		if (f->edge_kind[*e] == FLOW_EDGE_ENTRY)
+			calls += w->frequency->edge[*e].count;
+	for (uint32_t b = 0; b < f->nblocks; b++)
+		most = fmax(most, w->frequency->block[b].count);
+	return f->nblocks > MANY_BLOCKS ? fmax(calls / CALLS, most / TIMES) : calls / CALLS;
+}
 
 bool *why_cold_blocks(const struct why *w)
 {
 	const struct flow *f = w->evidence->flow;
 	bool *cold = xcalloc(f->nblocks + 1, sizeof *cold);
-	double calls = 0;
+	double least = cold_count(w);
 
-	graph_each_out (e, &f->graph, f->entry_node)
-		if (f->edge_kind[*e] == FLOW_EDGE_ENTRY)
-			calls += w->frequency->edge[*e].count;
-	for (uint32_t b = 0; b < f->nblocks; b++) {
-		double samples = why_block_samples(w, b);
-
-		cold[b] = samples < 0.5 && w->frequency->block[b].count * SELDOM <= calls;
-	}
+	for (uint32_t b = 0; b < f->nblocks; b++)
+		cold[b] = why_block_samples(w, b) < 0.5 && w->frequency->block[b].count <= least;
 	return cold;
 }
 

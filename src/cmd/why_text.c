@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/shorten.h"
 #include "cmd/why_view.h"
+#include "flow/loops.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -29,6 +30,7 @@ struct text {
 	char *file;              /* of the source line printed last */
 	int line;
 	uint32_t hidden, hidden_insns; /* blocks left out since the last one printed */
+	struct loops loops;
 };
 
 static bool is_relative(const struct text *t)
@@ -91,6 +93,34 @@ static void print_heading(const struct text *t)
 		fprintf(t->out, "*** (of the %.0f samples that are on instructions)\n", t->samples);
 }
 
+/* Where to look in a long listing. */
+static void print_hottest(const struct text *t)
+{
+	enum { MOST = 8, LONG = 40 };
+	uint32_t best[MOST], n = 0, at;
+
+	for (uint32_t i = 0; i < t->f->ninsns; i++) {
+		double samples = t->w->insns[i].samples;
+
+		if (samples < HOT * t->samples || samples < 0.5)
+			continue;
+		for (at = n; at && t->w->insns[best[at - 1]].samples < samples; at--)
+			if (at < MOST)
+				best[at] = best[at - 1];
+		if (at < MOST)
+			best[at] = i;
+		n += n < MOST;
+	}
+	if (t->f->ninsns < LONG || !n)
+		return;
+	fputs("***\n*** most time at", t->out);
+	for (uint32_t i = 0; i < n; i++)
+		fprintf(t->out, "%s %" PRIx64 " (%.1f%%)", i ? "," : "",
+			t->f->insns[best[i]].address,
+			100 * t->w->insns[best[i]].samples / t->samples);
+	fputc('\n', t->out);
+}
+
 /* ---- blocks ---- */
 
 static double block_count(const struct text *t, uint32_t block)
@@ -145,6 +175,9 @@ static void print_block(const struct text *t, uint32_t block)
 	fprintf(t->out, "%s\n*** %" PRIx64 ": %u instruction%s, ", term_bold(), b->start, b->count,
 		b->count == 1 ? "" : "s");
 	print_block_count(t, block);
+	if (t->loops.of[block] != GRAPH_NONE)
+		fprintf(t->out, ", in loop %" PRIx64,
+			t->f->blocks[t->loops.loop[t->loops.of[block]].header].start);
 	fprintf(t->out, ", %.2f%% of the time%s", 100 * share, one_line ? "; " : "\n*** ");
 	print_block_cpi(t, block);
 	fprintf(t->out, "%s\n", term_reset());
@@ -314,7 +347,9 @@ void why_view_print(const struct why_view *v, FILE *out)
 	struct text t = {.v = v, .w = v->why, .f = v->why->evidence->flow, .out = out};
 
 	look_at_all(&t);
+	loops_init(&t.loops, &t.f->graph, t.f->entry_node);
 	print_heading(&t);
+	print_hottest(&t);
 	fprintf(out, "\n%s%*s  %*s  %*s  %*s  instruction%s\n", term_bold(), t.samples_width,
 		"samples", SHARE_WIDTH, "%", CYCLES_WIDTH, "cycles", t.address_width, "address",
 		term_reset());
@@ -334,5 +369,6 @@ void why_view_print(const struct why_view *v, FILE *out)
 			print_insn(&t, b, i);
 	}
 	print_hidden(&t);
+	loops_deinit(&t.loops);
 	free(t.file);
 }

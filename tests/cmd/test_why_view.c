@@ -232,7 +232,7 @@ static void known_scale(void **state)
 	has(text, "actual      10.77 CPI (9.90 to 11.80)");
 	has(text, "within a factor of 0.92 to 1.08");
 	has(text, "(of the 1000 samples that are on instructions)");
-	has(text, "*** 401000: 4 instructions, 1.00M times (high: 950k to 1.05M), 100.00% of");
+	has(text, "*** 401000: 4 instructions, 1.00M times (high: 950k to 1.05M), in loop 401000, 100.00% of");
 	has(text, "best case 2.48cy = 0.62 CPI, actual 43.1cy = 10.77 CPI (9.90 to 11.80)");
 	has(text, "loop.c:7 s += *p;\n");
 	has(text, "12.0-17.8cy        d  D-cache miss\n");
