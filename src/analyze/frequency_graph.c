@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TARGETS_FEW = 8 }; /* of a table: always all of them are in the graph */
+
 /* The graph while it is made. */
 struct tracing {
 	const struct evidence *ev;
@@ -60,16 +62,42 @@ static void mark_alive(struct tracing *t, const seen_list *seen)
 		t->alive[s->from] = t->alive[s->to] = true;
 }
 
+/*
+ * Whether a jump through a table goes to fewer places than it could, as far as anybody knows. An
+ * interpreter of byte code has hundreds of jumps to hundreds of targets each: a graph that nobody
+ * can solve. Where such a jump was followed, or never ran, what was not taken is left out.
+ */
+static bool is_narrowed(const struct tracing *t, uint32_t node)
+{
+	uint64_t taken = 0;
+
+	if (node >= t->f->nblocks || t->f->blocks[node].end != FLOW_TABLE ||
+		graph_out_degree(&t->f->graph, node) <= TARGETS_FEW)
+		return false;
+	graph_each_out (it, &t->f->graph, node)
+		taken += t->ev->edges[*it];
+	return taken || !t->alive[node];
+}
+
 /* What is certain to be there stays, and what was taken. */
 static void keep_shown(struct tracing *t)
 {
 	const struct graph *g = &t->f->graph;
 
-	for (uint32_t e = 0; e < g->edges; e++)
-		t->kept[e] = t->f->edge_kind[e] != FLOW_EDGE_UNSEEN || t->ev->edges[e];
+	for (uint32_t n = 0; n < g->nodes; n++) {
+		bool narrowed = is_narrowed(t, n);
+
+		graph_each_out (it, g, n) {
+			uint8_t kind = t->f->edge_kind[*it];
+
+			t->kept[*it] = t->ev->edges[*it] ||
+				       (kind != FLOW_EDGE_UNSEEN &&
+					       !(narrowed && kind == FLOW_EDGE_TABLE));
+		}
+	}
 }
 
-/* A block that nothing else leaves is left in the way that is not seen. */
+/* A block that nothing else leaves is left in the way that is not seen, or by one of its table. */
 static void keep_ways_out(struct tracing *t, const seen_list *seen)
 {
 	const struct graph *g = &t->f->graph;
@@ -82,7 +110,10 @@ static void keep_ways_out(struct tracing *t, const seen_list *seen)
 			leaves[g->edge[e].from] = true;
 	for (uint32_t e = 0; e < g->edges; e++)
 		if (g->edge[e].to == t->f->exit_node && !leaves[g->edge[e].from])
-			t->kept[e] = true;
+			t->kept[e] = leaves[g->edge[e].from] = true;
+	for (uint32_t e = 0; e < g->edges; e++)
+		if (t->f->edge_kind[e] == FLOW_EDGE_TABLE && !leaves[g->edge[e].from])
+			t->kept[e] = leaves[g->edge[e].from] = true;
 	free(leaves);
 }
 
@@ -111,12 +142,35 @@ static void reach(struct tracing *t, uint32_t from, const seen_list *seen)
 	}
 }
 
+/* Targets of tables that ran although no jump to them was followed: from jumps that ran, or from
+ * any that is reached. True when there were some. */
+static bool keep_targets(struct tracing *t, const seen_list *seen, bool from_any)
+{
+	const struct graph *g = &t->f->graph;
+	bool found = false;
+
+	for (uint32_t e = 0; e < g->edges; e++) {
+		uint32_t from = g->edge[e].from, to = g->edge[e].to;
+
+		if (t->f->edge_kind[e] != FLOW_EDGE_TABLE || !t->alive[to] || t->reached[to] ||
+			!t->reached[from] || !(t->alive[from] || from_any))
+			continue;
+		t->kept[e] = found = true;
+		reach(t, to, seen);
+		if (from_any)
+			break;
+	}
+	return found;
+}
+
 /* What ran is entered somehow: where nothing leads to it, in the way that is not seen. */
 static void keep_ways_in(struct tracing *t, const seen_list *seen)
 {
 	const struct graph *g = &t->f->graph;
 
 	reach(t, t->f->entry_node, seen);
+	while (keep_targets(t, seen, false) || keep_targets(t, seen, true))
+		;
 	graph_each_out (it, g, t->f->entry_node) {
 		uint32_t to = g->edge[*it].to;
 
@@ -125,6 +179,42 @@ static void keep_ways_in(struct tracing *t, const seen_list *seen)
 		t->kept[*it] = true;
 		reach(t, to, seen);
 	}
+}
+
+/* Nodes from which the exit can be reached, over kept edges and those only seen. */
+static void mark_ending(const struct tracing *t, const seen_list *seen, bool *ends)
+{
+	const struct graph *g = &t->f->graph;
+	bool more = true;
+
+	ends[t->f->exit_node] = true;
+	while (more) {
+		more = false;
+		for (uint32_t e = g->edges; e-- > 0;)
+			if (t->kept[e] && ends[g->edge[e].to] && !ends[g->edge[e].from])
+				more = ends[g->edge[e].from] = true;
+		vec_each (s, seen)
+			if (ends[s->to] && !ends[s->from])
+				more = ends[s->from] = true;
+	}
+}
+
+/* Loops that end in a way that was left out would be endless. */
+static void keep_ends(struct tracing *t, const seen_list *seen)
+{
+	const struct graph *g = &t->f->graph;
+	bool *ends = xcalloc(g->nodes, sizeof *ends), more = true;
+
+	while (more) {
+		more = false;
+		mark_ending(t, seen, ends);
+		for (uint32_t e = 0; e < g->edges; e++)
+			if (!t->kept[e] && t->f->edge_kind[e] == FLOW_EDGE_TABLE &&
+				t->reached[g->edge[e].from] && !ends[g->edge[e].from] &&
+				ends[g->edge[e].to])
+				t->kept[e] = ends[g->edge[e].from] = more = true;
+	}
+	free(ends);
 }
 
 static void add(struct tracing *t, struct graph_edge edge, uint32_t number, uint64_t outcome)
@@ -160,6 +250,7 @@ void traced_init(struct traced *out, const struct evidence *ev)
 	keep_shown(&t);
 	keep_ways_out(&t, &seen);
 	keep_ways_in(&t, &seen);
+	keep_ends(&t, &seen);
 	collect(&t, &seen);
 	graph_init(&out->graph, nodes, t.edges.p, (uint32_t)t.edges.n);
 	out->edge = t.numbers.p;
