@@ -143,18 +143,13 @@ static int draw(const struct cfg *g, const struct why_view *v, struct err *e)
 
 static int write_text(const struct cfg *g, const struct why_view *v, struct err *e)
 {
-	FILE *out = fopen(g->output, "we");
-	bool failed;
+	FILE *out = NULL;
+	int rc = cmd_output_open(g->output, &out, e);
 
-	if (!out)
-		return err_set(e, -errno, "%s: cannot be made: %s: name another place with -o",
-			g->output, strerror(errno));
+	if (rc)
+		return rc;
 	cfg_dot(v, g->full, out);
-	failed = ferror(out);
-	if (fclose(out) || failed)
-		return err_set(
-			e, -EIO, "%s: cannot be written: name another place with -o", g->output);
-	return 0;
+	return cmd_output_close(g->output, out, e);
 }
 
 /* ---- the whole ---- */

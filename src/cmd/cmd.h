@@ -44,6 +44,10 @@ int cmd_bad_option(const char *verb, int c, char **argv);
 /* One line on standard error that is no error. */
 void cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* The file that -o names. A full disk must not look like success; main sees to standard output. */
+int cmd_output_open(const char *path, FILE **out, struct err *e);
+int cmd_output_close(const char *path, FILE *out, struct err *e);
+
 /* Prints the verb's usage on standard output; EXIT_DONE. */
 int cmd_help_text(const char *verb);
 

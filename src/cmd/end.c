@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "cmd/cmd.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
@@ -72,6 +73,29 @@ void cmd_note(const char *fmt, ...)
 	put_formatted(fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+}
+
+int cmd_output_open(const char *path, FILE **out, struct err *e)
+{
+	FILE *f = fopen(path, "we");
+
+	if (!f)
+		return err_set(e, -errno, "%s: cannot be made: %s: name another place with -o",
+			path, strerror(errno));
+	*out = f;
+	return 0;
+}
+
+int cmd_output_close(const char *path, FILE *out, struct err *e)
+{
+	bool failed = ferror(out);
+
+	errno = 0;
+	if (fclose(out) || failed)
+		return err_set(e, errno ? -errno : -EIO,
+			"%s: cannot be written: %s: name another place with -o", path,
+			strerror(errno ? errno : EIO));
+	return 0;
 }
 
 int cmd_help_text(const char *verb)

@@ -258,27 +258,7 @@ static int open_output(const struct exporting *x, FILE **out, struct err *e)
 	if (same_file(x->output, x->report.input))
 		return err_set(e, -EINVAL, "%s: is the database itself: name another file with -o",
 			x->output);
-	*out = fopen(x->output, "we");
-	if (!*out)
-		return err_set(e, -errno, "%s: cannot be made: %s: name another place with -o",
-			x->output, strerror(errno));
-	return 0;
-}
-
-/* A full disk must not look like success; main does the same for standard output. */
-static int close_output(const struct exporting *x, FILE *out, struct err *e)
-{
-	bool failed;
-
-	if (!x->output)
-		return 0;
-	failed = ferror(out);
-	errno = 0;
-	if (fclose(out) || failed)
-		return err_set(e, errno ? -errno : -EIO,
-			"%s: cannot be written: %s: name another place with -o", x->output,
-			strerror(errno ? errno : EIO));
-	return 0;
+	return cmd_output_open(x->output, out, e);
 }
 
 /* ---- options ---- */
@@ -330,7 +310,7 @@ static int export(struct exporting *x, struct err *e)
 	if (rc)
 		return rc;
 	x->format->print(&w);
-	rc = close_output(x, w.out, e);
+	rc = x->output ? cmd_output_close(x->output, w.out, e) : 0;
 	if (rc)
 		return rc;
 	fflush(stdout);

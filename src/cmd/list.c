@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/term.h"
 #include "cmd/cmd.h"
+#include "cmd/source.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -88,8 +89,7 @@ struct text_list {
 	const struct list *l;
 	int address_width;
 	uint32_t range;
-	char *file; /* of the source line printed last */
-	int line;
+	struct source_above source;
 };
 
 static int count_width(const struct list *l, size_t event)
@@ -101,30 +101,14 @@ static int count_width(const struct list *l, size_t event)
 	return need > name ? need : name;
 }
 
-static void print_blank(const struct list *l)
+/* Columns in front of the addresses. */
+static int counts_width(const struct list *l)
 {
+	int width = 9;
+
 	for (size_t i = 0; i < l->report.nevents; i++)
-		printf("%*s  ", count_width(l, i) + (i ? 0 : 9), "");
-}
-
-static void print_source(struct text_list *t, const struct listing_line *line)
-{
-	const char *slash;
-
-	if (!line->file || t->l->no_source)
-		return;
-	if (t->file && t->line == line->line && !strcmp(t->file, line->file))
-		return;
-	free(t->file);
-	t->file = xstrdup(line->file);
-	t->line = line->line;
-	slash = strrchr(line->file, '/');
-	print_blank(t->l);
-	fputs(term_dim(), stdout);
-	cmd_put(stdout, slash ? slash + 1 : line->file);
-	printf(":%d ", line->line);
-	cmd_put(stdout, line->source);
-	printf("%s\n", term_reset());
+		width += count_width(l, i) + 2;
+	return width;
 }
 
 /* Red for what is at least half as hot as the hottest, bold for a hundredth of the procedure. */
@@ -161,7 +145,8 @@ static int print_line(void *arg, const struct listing_line *line)
 		t->range = line->range;
 		printf("\nfragment at 0x%" PRIx64 ", %" PRIu64 " bytes:\n", r->start, r->size);
 	}
-	print_source(t, line);
+	if (!t->l->no_source)
+		source_above_print(&t->source, line, counts_width(t->l), stdout);
 	fputs(colour, stdout);
 	print_counts(t->l, line->samples);
 	printf("%*" PRIx64 "  ", t->address_width, line->address);
@@ -210,7 +195,7 @@ static void print_text(struct list *l)
 	print_heading(l);
 	printf("%*s  instruction%s\n", t.address_width, "address", term_reset());
 	listing_each(l->listing, l->report.syntax, print_line, &t);
-	free(t.file);
+	source_above_deinit(&t.source);
 	report_epochs_note(&l->report);
 	fflush(stdout);
 	if (listing_no_code(l->listing))

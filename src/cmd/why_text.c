@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/term.h"
 #include "cmd/cmd.h"
-#include "cmd/shorten.h"
+#include "cmd/source.h"
 #include "cmd/why_view.h"
 #include "flow/loops.h"
 
@@ -27,8 +27,7 @@ struct text {
 	FILE *out;
 	int samples_width, address_width;
 	double samples, hottest; /* of instructions, after the shift */
-	char *file;              /* of the source line printed last */
-	int line;
+	struct source_above source;
 	uint32_t hidden, hidden_insns; /* blocks left out since the last one printed */
 	struct loops loops;
 };
@@ -196,26 +195,6 @@ static void print_hidden(struct text *t)
 
 /* ---- instructions ---- */
 
-static void print_source(struct text *t, const struct listing_line *line)
-{
-	const char *slash;
-
-	if (!line->file || t->v->no_source)
-		return;
-	if (t->file && t->line == line->line && !strcmp(t->file, line->file))
-		return;
-	free(t->file);
-	t->file = xstrdup(line->file);
-	t->line = line->line;
-	slash = strrchr(line->file, '/');
-	fprintf(t->out, "%*s%s", t->samples_width + SHARE_WIDTH + CYCLES_WIDTH + 3 * GAP, "",
-		term_dim());
-	cmd_put(t->out, slash ? slash + 1 : line->file);
-	fprintf(t->out, ":%d ", line->line);
-	cmd_put(t->out, line->source);
-	fprintf(t->out, "%s\n", term_reset());
-}
-
 /* The beginning of a bubble: cycles and letter; its words follow. */
 static void start_bubble(const struct text *t, double low, double high, char letter)
 {
@@ -307,7 +286,9 @@ static void print_insn(struct text *t, uint32_t block, uint32_t insn)
 
 	if (t->v->line(t->v->arg, t->f->insns[insn].address, t->v->syntax, &line))
 		line = (struct listing_line){.text = "?"};
-	print_source(t, &line);
+	if (!t->v->no_source)
+		source_above_print(&t->source, &line,
+			t->samples_width + SHARE_WIDTH + CYCLES_WIDTH + 3 * GAP, t->out);
 	print_bubbles(t, insn);
 	fputs(colour, t->out);
 	print_counts(t, i);
@@ -370,5 +351,5 @@ void why_view_print(const struct why_view *v, FILE *out)
 	}
 	print_hidden(&t);
 	loops_deinit(&t.loops);
-	free(t.file);
+	source_above_deinit(&t.source);
 }
