@@ -21,6 +21,7 @@ enum { BEFORE, AFTER };
 struct diff_verb {
 	struct report report;
 	bool share;
+	bool brief;       /* nobody said which rows */
 	double fail_over; /* a fraction; below 0: not given */
 	name_list words[2];
 	bool told;   /* --before or --after was given: */
@@ -30,15 +31,16 @@ struct diff_verb {
 	struct diff diff;
 };
 
-/* Without -n and --min-share a reader gets this many, a script all. */
-enum { TEXT_ROWS = 40 };
+/* Without -n and --min-share a reader gets what is significant or has this share, a script all. */
+static const double TEXT_SHARE = 0.005;
 /* Procedures that are smaller do not make --fail-over fail. */
 static const double FAIL_SHARE = 0.01;
 
 static bool is_shown(const struct diff_verb *v, const struct diff_row *r, size_t shown)
 {
-	return (!v->report.has_min_share || r->share >= v->report.min_share) &&
-	       shown < v->report.rows;
+	if (v->brief)
+		return r->significant || r->share >= TEXT_SHARE;
+	return r->share >= v->report.min_share && shown < v->report.rows;
 }
 
 static bool fails(const struct diff_verb *v, const struct diff_row *r)
@@ -165,7 +167,10 @@ static const char *percent(double part, double of, char text[static 32])
 	return text;
 }
 
-/* What was not there before has no relative change. */
+/*
+ * What was not there before has no relative change. Nothing gets faster by more than all of it, but
+ * there may have been more of it than was seen.
+ */
 static void relative_cells(struct table *t, const struct diff_row *r, const struct amounts *a)
 {
 	char one[32], two[32];
@@ -173,7 +178,7 @@ static void relative_cells(struct table *t, const struct diff_row *r, const stru
 	if (r->before > 0) {
 		table_cell(
 			t, "%s", r->after > 0 ? percent(r->change.change, r->before, one) : "gone");
-		table_cell(t, "%s to %s", percent(r->change.low, r->before, one),
+		table_cell(t, "%s to %s", percent(fmax(r->change.low, -r->before), r->before, one),
 			percent(r->change.high, r->before, two));
 		return;
 	}
@@ -217,14 +222,15 @@ static void print_heading(const struct diff_verb *v, const struct amounts *a)
 
 	print_side("before:", runs, v->nbefore);
 	print_side("after: ", runs + v->nbefore, n - v->nbefore);
-	printf("%s of a run, by %s\n\n", a->what, runs_event(v->set.runs));
+	printf("%s of a run%s, by %s\n\n", a->what, n > 2 ? " (mean)" : "",
+		runs_event(v->set.runs));
 }
 
 static struct table *start_table(const struct diff_verb *v, const struct amounts *a)
 {
 	static const char *const heading[] = {
-		"before", "after", "change", "%", "from", "", "to", "", "procedure", "image"};
-	struct table *t = table_create(">>>>>>><<<");
+		"before", "after", "change", "%", "95% interval", "", "procedure", "image"};
+	struct table *t = table_create(">>>>><<<");
 
 	for (size_t i = 0; i < sizeof heading / sizeof *heading; i++)
 		table_cell(t, "%s", heading[i]);
@@ -266,12 +272,15 @@ static struct shown print_rows(const struct diff_verb *v, const struct amounts *
 static void print_notes(const struct diff_verb *v, const struct shown *s)
 {
 	printf("%s", term_dim());
-	if (s->n < v->diff.n)
+	if (s->n < v->diff.n && v->brief)
+		printf("%zu rows of less than %g%% not shown (-n, --min-share)\n", v->diff.n - s->n,
+			100 * TEXT_SHARE);
+	else if (s->n < v->diff.n)
 		printf("%zu rows not shown, %zu of them significant (-n, --min-share)\n",
 			v->diff.n - s->n, s->all_significant - s->significant);
 	if (s->all_significant)
-		printf("* significant: at most 5%% of the procedures marked are chance, of %zu "
-		       "tested\n",
+		printf("* significant: of those marked 5%% at most are expected to be chance (%zu "
+		       "tested)\n",
 			v->diff.tested);
 	else
 		printf("no procedure changed significantly, of %zu tested\n", v->diff.tested);
@@ -313,7 +322,8 @@ static bool say_failures(const struct diff_verb *v)
 		buf_printf(&text, " and %zu more", n - MOST);
 	fflush(stdout);
 	if (n)
-		cmd_note("slower by more than %g%%:%s", 100 * v->fail_over, buf_cstr(&text));
+		cmd_note("slower by more than %g%%:%s%s", 100 * v->fail_over, buf_cstr(&text),
+			v->set.n == 2 ? " (one run each: record several to be sure)" : "");
 	buf_deinit(&text);
 	return n > 0;
 }
@@ -427,8 +437,9 @@ static int report(struct diff_verb *v, bool *failed, struct err *e)
 	if (rc)
 		return rc;
 	diff_init(&v->diff, v->set.runs, v->nbefore, v->share);
+	v->brief = !v->report.json && !v->report.rows && !v->report.has_min_share;
 	if (!v->report.rows)
-		v->report.rows = v->report.json || v->report.has_min_share ? UINT64_MAX : TEXT_ROWS;
+		v->report.rows = UINT64_MAX;
 	report_pager(&v->report);
 	if (v->report.json)
 		print_json(v);
