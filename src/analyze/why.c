@@ -231,6 +231,7 @@ int why_create(const struct evidence *ev, const struct frequency *f, const struc
 	why->assumed = 1;
 	w.machine = &why->machine;
 	w.sample = ev->period * (ev->clock ? m->cycles_per_ns * m->own : 1);
+	why->sample = w.sample;
 	begin(&w);
 	rc = w.sample > 0 ? analyse(&w, e)
 			  : err_set(e, -ENOENT, "no time was sampled: record cycles or cpu-clock");

@@ -152,6 +152,7 @@ struct why {
 	uint32_t nstalls;
 	uint32_t *from;
 	uint32_t nfrom;
+	double sample;  /* cycles that one stands for */
 	double cycles;  /* of all samples on instructions */
 	double assumed; /* counts here / counts of the frequency; 1 unless the scale is relative */
 	struct why_summary summary;

@@ -100,18 +100,11 @@ double why_block_samples(const struct why *w, uint32_t block)
 	return sum;
 }
 
-double why_per_sample(const struct why *w)
-{
-	const struct evidence *ev = w->evidence;
-
-	return ev->period * (ev->clock ? w->machine.cycles_per_ns : 1);
-}
-
 double why_insn_cycles(const struct why *w, const struct why_insn *i)
 {
 	if (!isnan(i->cpi))
 		return i->cpi;
-	return i->count > 0 ? i->samples * why_per_sample(w) / i->count : NAN;
+	return i->count > 0 ? i->samples * w->sample / i->count : NAN;
 }
 
 double why_block_cycles(const struct why *w, uint32_t block)
@@ -120,7 +113,7 @@ double why_block_cycles(const struct why *w, uint32_t block)
 
 	if (!isnan(w->blocks[block].actual))
 		return w->blocks[block].actual;
-	return count > 0 ? why_block_samples(w, block) * why_per_sample(w) / count : NAN;
+	return count > 0 ? why_block_samples(w, block) * w->sample / count : NAN;
 }
 
 double why_cpi(const struct why *w)
@@ -134,12 +127,12 @@ double why_cpi(const struct why *w)
 		instructions += w->frequency->block[b].count * w->assumed * f->blocks[b].count;
 		samples += why_block_samples(w, b);
 	}
-	return instructions > 0 ? samples * why_per_sample(w) / instructions : NAN;
+	return instructions > 0 ? samples * w->sample / instructions : NAN;
 }
 
 double why_lost(const struct why *w, const struct why_insn *i)
 {
-	double lost = i->samples * why_per_sample(w) - i->execution * i->count;
+	double lost = i->samples * w->sample - i->execution * i->count;
 
 	return lost > 0 && i->stopped + i->stall > 0 ? lost : 0;
 }

@@ -135,7 +135,7 @@ static int add_procedure(struct overview *o, const struct tally_row *row,
 
 	if (rc)
 		return rc;
-	o->per_sample = why_per_sample(why);
+	o->per_sample = why->sample;
 	o->procedures++;
 	if (known->frequency->scale == FREQUENCY_RELATIVE) {
 		o->relative += row->samples[o->event];

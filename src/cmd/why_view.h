@@ -76,7 +76,6 @@ bool *why_cold_blocks(const struct why *w);
 double why_insn_cycles(const struct why *w, const struct why_insn *i);
 double why_block_cycles(const struct why *w, uint32_t block);
 double why_cpi(const struct why *w);
-double why_per_sample(const struct why *w); /* cycles that a sample stands for */
 
 /* Cycles beyond mere execution that an instruction took in all, if it had stalls. */
 double why_lost(const struct why *w, const struct why_insn *i);

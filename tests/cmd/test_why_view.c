@@ -115,7 +115,6 @@ static int set_up(void **state)
 	set_figures(sc);
 	sc->evidence.samples = sc->samples;
 	sc->evidence.total = 1010;
-	sc->evidence.period = 2e4; /* cycles */
 	sc->frequency = (struct frequency){.flow = sc->evidence.flow,
 		.scale = FREQUENCY_KNOWN,
 		.scale_low = 0.92,
@@ -133,6 +132,7 @@ static int set_up(void **state)
 		.nstalls = 2,
 		.from = sc->from,
 		.nfrom = 1,
+		.sample = 2e4,
 		.cycles = 2e7,
 		.assumed = 1,
 		.summary = {.execution = 0.05,
