@@ -246,7 +246,8 @@ static __always_inline void commit(
 	struct shadow_cpu *c, u64 at, const struct shadow_burst *head, u32 words)
 {
 	const u64 *from = (const u64 *)head;
-	u64 before = c->head - c->tail, after = at + words - c->tail;
+	u64 tail = *(const volatile u64 *)&c->tail; /* user space moves it */
+	u64 before = c->head - tail, after = at + words - tail;
 
 	if (at != c->head)
 		c->buffer[c->head % SHADOW_WORDS] = 0;
