@@ -328,8 +328,11 @@ static void print_heading(const struct overview *o)
 	if (p->relative > 0) {
 		struct why_summary sum = relative_summary(o);
 
-		printf("*** where only ratios of counts are known: execution is the most that can "
-		       "be, stalls the least\n***\n");
+		printf("*** where only ratios of counts are known, if code ran as often as its "
+		       "time "
+		       "allows\n"
+		       "*** (if it ran less often, dynamic stalls are more and all else is "
+		       "less)\n***\n");
 		why_summary_print(&sum, "*** ", stdout);
 		printf("\n");
 	}

@@ -87,6 +87,10 @@ static void print_heading(const struct text *t)
 	print_cpi(t);
 	print_scale(t);
 	fputs("***\n", t->out);
+	if (is_relative(t))
+		fputs("*** at that scale (if it ran less often, dynamic stalls are more and all "
+		      "else is less):\n",
+			t->out);
 	why_summary_print(&t->w->summary, "*** ", t->out);
 	if ((double)ev->total > t->samples + 0.5)
 		fprintf(t->out, "*** (of the %.0f samples that are on instructions)\n", t->samples);
