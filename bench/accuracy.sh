@@ -10,7 +10,7 @@ make -s -C "$root" build/bench/exact_counts build/bench/score || exit 1
 . "$here/recordings.sh"
 
 for name in "${names[@]}"; do
-	simulate "$name" counts "$programs/exact_counts" --collect-jumps=yes
+	simulate "$name" callgrind counts "$programs/exact_counts" --collect-jumps=yes
 	record "$name"
 	"$culprit" export -i "$recordings/$name.db" -f counts >"$work/estimated" || exit 1
 	echo "program=$name $("$programs/score" -n "$(repeats "$name")" "$inputs/$name.counts" \

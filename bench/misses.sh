@@ -9,8 +9,12 @@ options "$@"
 make -s -C "$root" build/bench/misses || exit 1
 . "$here/recordings.sh"
 
+# Size, ways and line; not every machine tells the ways.
 geometry() { # LEVEL1_DCACHE
-	echo "$(getconf "$1_SIZE"),$(getconf "$1_ASSOC"),$(getconf "$1_LINESIZE")"
+	local ways
+	ways=$(getconf "$1_ASSOC")
+	case $ways in undefined | 0) ways=8 ;; esac
+	echo "$(getconf "$1_SIZE"),$ways,$(getconf "$1_LINESIZE")"
 }
 
 # "IMAGE START SAMPLES DMIN DMAX IMIN IMAX", the last four in samples too.
@@ -27,7 +31,7 @@ blamed() { # DATABASE
 }
 
 for name in "${names[@]}"; do
-	simulate "$name" misses "$programs/misses" --cache-sim=yes \
+	simulate "$name" caches misses "$programs/misses" --cache-sim=yes \
 		--I1="$(geometry LEVEL1_ICACHE)" --D1="$(geometry LEVEL1_DCACHE)" \
 		--LL="$(geometry LEVEL2_CACHE)"
 	record "$name"

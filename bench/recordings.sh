@@ -29,17 +29,19 @@ repeats() { # NAME
 	cat "$recordings/$1.repeats"
 }
 
-# Runs a program under callgrind and hands what it wrote to a command, whose output is kept as
-# NAME.SUFFIX; again only when the job or the command has changed.
-simulate() { # NAME SUFFIX COMMAND [OPTION...]
-	local kept=$inputs/$1.$2
-	[ "$kept" -nt "$here/program" ] && [ "$kept" -nt "$here/jobs" ] && [ "$kept" -nt "$3" ] && return
-	"$here/program" "$1" valgrind -q --tool=callgrind --dump-instr=yes --skip-plt=no \
-		--compress-strings=no --compress-pos=no --callgrind-out-file="$work/callgrind" "${@:4}" ||
-		die "valgrind cannot run $1: $(tail -1 "$inputs/$1.err")"
-	"$3" "$work/callgrind" >"$kept.new" 2>"$kept.log" && mv "$kept.new" "$kept" ||
-		die "$1: $(tail -1 "$kept.log")"
-	rm -f "$work/callgrind"
+# Runs a program under callgrind, once for all: what it wrote is kept as NAME.KIND. What a command
+# makes of it is kept as NAME.SUFFIX until the command changes.
+simulate() { # NAME KIND SUFFIX COMMAND [OPTION...]
+	local raw=$inputs/$1.$2 made=$inputs/$1.$3
+	if [ ! "$raw" -nt "$here/program" ] || [ ! "$raw" -nt "$here/jobs" ]; then
+		"$here/program" "$1" valgrind -q --tool=callgrind --dump-instr=yes --skip-plt=no \
+			--compress-strings=no --compress-pos=no --callgrind-out-file="$raw.new" "${@:5}" &&
+			mv "$raw.new" "$raw" ||
+			die "valgrind cannot run $1: $(tail -1 "$inputs/$1.err")"
+	fi
+	[ "$made" -nt "$4" ] && [ "$made" -nt "$raw" ] && return
+	"$4" "$raw" >"$made.new" 2>"$made.log" && mv "$made.new" "$made" ||
+		die "$1: $(tail -1 "$made.log")"
 }
 
 # A figure that may be missing ("-"), for goals.
