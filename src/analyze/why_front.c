@@ -10,9 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-#define LINE   64
-#define PAGE   4096
-#define SHADOW 24 /* instructions whose own latency shows after the pipeline was emptied */
+#define LINE      64
+#define PAGE      4096
+#define CODE_COST 1  /* cycles of a line, where none is seen alone */
+#define SHADOW    24 /* instructions whose own latency shows after the pipeline was emptied */
 
 /* ---- branches ---- */
 
@@ -121,7 +122,7 @@ static void find_before(struct why_work *w, uint32_t block)
 	m->before_likely = all > 0 ? fmin(1, m->before_likely / all) : 0;
 }
 
-void why_find_missed(struct why_work *w)
+static void find_missed(struct why_work *w)
 {
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
 		if (is_predicted(w, b))
@@ -192,13 +193,15 @@ static void look_at_branches(struct why_work *w, uint32_t insn, struct why_front
 		out->missed += m->before * MOST;
 		out->likely += m->before_likely * USUAL / (split ? 1 + SPLIT_LIKELY : 1);
 		out->branch = worst_branch(w, block);
+		out->foreseen =
+			out->branch != GRAPH_NONE && w->misses[w->block_of[out->branch]].foreseen;
 	}
 	if (out->ends && split) {
 		double usual;
 
 		out->missed += fmin(m->after * MOST, SPLIT * lost_behind(w, block, &usual));
 		out->likely += m->after_likely * USUAL * SPLIT_LIKELY / (1 + SPLIT_LIKELY);
-		out->foreseen = m->foreseen;
+		out->foreseen |= m->foreseen;
 		out->branch = b->first + b->count - 1;
 	}
 	out->likely = fmin(out->likely, out->missed);
@@ -252,6 +255,31 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 	out->fresh_page = page / all;
 }
 
+/* What is fetched behind the end of a block shows there, too: see SPLIT. */
+static void look_at_targets(struct why_work *w, uint32_t block, struct why_front *out)
+{
+	const struct graph *g = &w->flow->graph;
+	const struct flow_block *b = &w->flow->blocks[block];
+	const struct flow_insn *last = &w->flow->insns[b->first + b->count - 1];
+	double all = 0, line = 0, page = 0;
+
+	graph_each_out (e, g, block) {
+		uint32_t to = g->edge[*e].to;
+		double count = why_edge_count(w, *e);
+
+		all += count;
+		if (to >= w->flow->nblocks)
+			continue;
+		const struct flow_insn *first = &w->flow->insns[w->flow->blocks[to].first];
+		line += apart(first, last, LINE) ? count : 0;
+		page += apart(first, last, PAGE) ? count : 0;
+	}
+	if (!(all > 0))
+		return;
+	out->fresh_line = fmax(out->fresh_line, line / all);
+	out->fresh_page = fmax(out->fresh_page, page / all);
+}
+
 /* How often its innermost loop is entered, for each execution. */
 static double freshness(struct why_work *w, uint32_t block)
 {
@@ -267,19 +295,77 @@ static double freshness(struct why_work *w, uint32_t block)
 	return fmin(1, entered / count);
 }
 
+static void look_before(const struct why_work *w, uint32_t insn, struct why_front *out)
+{
+	const struct flow_insn *in = &w->flow->insns[insn];
+
+	out->fresh_line = apart(in, in - 1, LINE);
+	out->fresh_page = apart(in, in - 1, PAGE);
+}
+
+/* Moves between registers retire with what is behind them. */
+static bool is_move(struct why_work *w, uint32_t insn)
+{
+	const struct model_insn *in = &why_fact_of(w, insn)->model;
+
+	return in->flags & (MODEL_MOVE | MODEL_ELIMINATED) ||
+	       (in->uops == 1 && in->latency <= 1 && in->nreads == 1 && in->nwrites == 1 &&
+		       !in->nplaces);
+}
+
+/* Whether it is the first of its block that can hold up anything. */
+static bool is_first(struct why_work *w, uint32_t insn)
+{
+	uint32_t first = w->flow->blocks[w->block_of[insn]].first;
+
+	return insn == first || (insn == first + 1 && is_move(w, first));
+}
+
+/*
+ * What another line of code costs: seen at instructions that neither touch memory nor are the
+ * target of anything but what comes before them.
+ */
+static double code_cost(struct why_work *w)
+{
+	double lost = 0, times = 0;
+
+	for (uint32_t b = 0; b < w->flow->nblocks; b++) {
+		const struct flow_block *block = &w->flow->blocks[b];
+		double count = why_block_count(w, b);
+
+		for (uint32_t i = block->first + 1; i < block->first + block->count; i++) {
+			const struct why_time *t = &w->time[i];
+
+			if (!(count > 0) ||
+				!apart(&w->flow->insns[i], &w->flow->insns[i - 1], LINE) ||
+				why_fact_of(w, i)->model.nplaces || why_fact_of(w, i)->hazards)
+				continue;
+			lost += t->seen - t->laid;
+			times += count;
+		}
+	}
+	return times > 0 ? lost / times : CODE_COST;
+}
+
+void why_find_front(struct why_work *w)
+{
+	find_missed(w);
+	w->code_cost = code_cost(w);
+}
+
 void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out)
 {
 	uint32_t block = w->block_of[insn], first = w->flow->blocks[block].first;
 
 	*out = (struct why_front){.branch = GRAPH_NONE};
-	out->leads = insn == first;
+	out->leads = is_first(w, insn);
 	out->ends = is_predicted(w, block) && insn == why_last(w, block);
 	out->fresh = freshness(w, block);
 	look_at_branches(w, insn, out);
-	if (out->leads) {
+	if (insn == first)
 		look_at_edges(w, block, out);
-		return;
-	}
-	out->fresh_line = apart(&w->flow->insns[insn], &w->flow->insns[insn - 1], LINE);
-	out->fresh_page = apart(&w->flow->insns[insn], &w->flow->insns[insn - 1], PAGE);
+	else
+		look_before(w, insn, out);
+	if (insn == why_last(w, block))
+		look_at_targets(w, block, out);
 }

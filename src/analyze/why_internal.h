@@ -57,8 +57,8 @@ struct why_work {
 	struct loops loops;
 	struct why_loop *loop; /* by loop, filled on demand: why_loop_of */
 	struct scoreboard *board;
-	double sample;  /* cycles that a sample stands for */
-	double entries; /* executions of the procedure */
+	double sample;    /* cycles that a sample stands for */
+	double code_cost; /* cycles of another line of code, where nothing else can be to blame */
 	VEC(struct why_stall) stalls;
 	VEC(uint32_t) from;
 };
@@ -111,7 +111,11 @@ void why_sum_up(struct why_work *w);                 /* why_summary.c */
 struct why_memory {
 	uint32_t stored_by;  /* the youngest that stores some of what it loads, or GRAPH_NONE */
 	bool covered;        /* and all of it: can be forwarded */
+	uint32_t maybe;      /* a smaller store by an index into where it loads, or GRAPH_NONE */
 	uint32_t aliased;    /* one that stores a multiple of 4096 bytes away, or GRAPH_NONE */
+	uint32_t call;       /* one just before it, or GRAPH_NONE */
+	uint32_t touched;    /* a load that was nearest to it, or GRAPH_NONE, */
+	uint32_t apart;      /* bytes that it reaches beyond that one; 64: there is none */
 	uint32_t stores;     /* how many stores there are on the way */
 	uint32_t far_stores; /* of them, those that are neither to the stack nor to fixed places */
 	uint32_t last_store; /* the youngest of these, or GRAPH_NONE */
@@ -120,7 +124,7 @@ struct why_memory {
 void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out);
 
 /* why_front.c: what the front end may have had to do before an instruction. */
-void why_find_missed(struct why_work *w);
+void why_find_front(struct why_work *w);
 struct why_front {
 	bool leads;        /* it is the first that is fetched behind a transfer, */
 	bool ends;         /* it is the transfer, or fused with it */

@@ -6,8 +6,9 @@
 
 #include "base/mem.h"
 
-#define WAY    128 /* instructions that are looked back */
-#define STORES 48
+#define WAY        128 /* instructions that are looked back */
+#define ACCESSES   96
+#define AFTER_CALL 8 /* instructions that a callee's stores are still in the buffer */
 
 /* A general register as a sum: something unknown, by number, and a constant. */
 struct symbol {
@@ -22,16 +23,18 @@ struct address {
 	uint16_t size;
 };
 
-struct stored {
+struct access {
 	struct address at;
 	uint32_t insn;
+	bool loads, stores;
 };
 
 struct tracker {
 	struct symbol reg[16];
 	uint32_t unknowns;
-	struct stored stored[STORES];
-	uint32_t nstored;
+	struct access done[ACCESSES];
+	uint32_t ndone;
+	uint32_t call, called, steps; /* the last call, when it was, and how far we are */
 };
 
 static struct address address_of(
@@ -92,14 +95,17 @@ static void track(struct why_work *w, struct tracker *t, uint32_t insn)
 	if (first)
 		follow(t, &f->model);
 	for (unsigned i = 0; i < f->model.nplaces && !call; i++)
-		if (f->model.place[i].stores)
-			t->stored[t->nstored++ % STORES] = (struct stored){
-				address_of(t, &f->model.place[i], w->flow->insns[insn].address),
-				insn};
+		t->done[t->ndone++ % ACCESSES] = (struct access){
+			address_of(t, &f->model.place[i], w->flow->insns[insn].address), insn,
+			f->model.place[i].loads, f->model.place[i].stores};
 	if (!first && !call)
 		follow(t, &f->model);
-	if (call)
+	if (call) {
 		forget_at_call(t);
+		t->call = insn;
+		t->called = t->steps;
+	}
+	t->steps++;
 }
 
 /* Whether it stores to a place that need not be in a near cache. */
@@ -117,17 +123,24 @@ static bool stores_far(struct why_work *w, uint32_t insn)
 	return place != WHY_PLACE_STACK && place != WHY_PLACE_FIXED;
 }
 
+static const struct access *back(const struct tracker *t, uint32_t i)
+{
+	return &t->done[(t->ndone - i) % ACCESSES];
+}
+
+static uint32_t kept(const struct tracker *t)
+{
+	return t->ndone < ACCESSES ? t->ndone : ACCESSES;
+}
+
 static void count_stores(struct why_work *w, const struct tracker *t, struct why_memory *out)
 {
-	uint32_t n = t->nstored < STORES ? t->nstored : STORES;
-
-	out->stores = n;
-	for (uint32_t i = 1; i <= n; i++) {
-		uint32_t insn = t->stored[(t->nstored - i) % STORES].insn;
-
-		if (stores_far(w, insn) && !out->far_stores++)
-			out->last_store = insn;
-	}
+	for (uint32_t i = 1; i <= kept(t); i++)
+		if (back(t, i)->stores) {
+			out->stores++;
+			if (stores_far(w, back(t, i)->insn) && !out->far_stores++)
+				out->last_store = back(t, i)->insn;
+		}
 }
 
 /* Instructions enter the window by the width of the core, all or none. */
@@ -148,36 +161,77 @@ static uint32_t store_beside(struct why_work *w, uint32_t insn)
 	return GRAPH_NONE;
 }
 
-static void compare(const struct tracker *t, const struct address *a, struct why_memory *out)
+#define LINE 64
+
+/* Bytes that reach beyond what the older one had: as many in 64 are in another line. */
+static void note_touched(const struct access *old, const struct address *a, struct why_memory *out)
 {
-	uint32_t n = t->nstored < STORES ? t->nstored : STORES;
+	int64_t start = (int64_t)(a->base.plus - old->at.base.plus);
+	int64_t end = start + a->size - old->at.size;
+	uint64_t beyond;
 
-	for (uint32_t i = 1; i <= n; i++) {
-		const struct stored *s = &t->stored[(t->nstored - i) % STORES];
-		uint64_t apart = a->base.plus - s->at.base.plus;
-		bool overlaps = apart < s->at.size || -apart < a->size;
+	if (start <= -LINE || end >= LINE)
+		return;
+	beyond = (uint64_t)(start < 0 ? -start : 0) + (uint64_t)(end > 0 ? end : 0);
+	if (beyond < out->apart) {
+		out->apart = (uint32_t)beyond;
+		out->touched = old->insn;
+	}
+}
 
-		if (!comparable(a, &s->at))
+static void compare(const struct access *old, const struct address *a, struct why_memory *out)
+{
+	uint64_t apart = a->base.plus - old->at.base.plus;
+	bool overlaps = apart < old->at.size || -apart < a->size;
+
+	if (overlaps && out->stored_by == GRAPH_NONE) {
+		out->stored_by = old->insn;
+		out->covered = apart < old->at.size && apart + a->size <= old->at.size;
+	}
+	if (!overlaps && out->aliased == GRAPH_NONE &&
+		((apart & 4095) < old->at.size || (-apart & 4095) < a->size))
+		out->aliased = old->insn;
+}
+
+#define SOON 24 /* accesses after which a store has left the buffer, usually */
+
+/* An element of an array that is loaded in larger pieces, as far as one can see. */
+static bool may_hit(const struct access *old, const struct address *a)
+{
+	return old->stores && old->at.base.unknown == a->base.unknown && old->at.index &&
+	       old->at.index != a->index && old->at.size < a->size && !a->segment;
+}
+
+static void look_back(
+	const struct tracker *t, const struct address *a, bool loads, struct why_memory *out)
+{
+	for (uint32_t i = 1; i <= kept(t); i++) {
+		const struct access *old = back(t, i);
+
+		if (loads && i <= SOON && out->maybe == GRAPH_NONE && may_hit(old, a))
+			out->maybe = old->insn;
+		if (!comparable(a, &old->at))
 			continue;
-		if (overlaps && out->stored_by == GRAPH_NONE) {
-			out->stored_by = s->insn;
-			out->covered = apart < s->at.size && apart + a->size <= s->at.size;
-		}
-		if (!overlaps && out->aliased == GRAPH_NONE &&
-			((apart & 4095) < s->at.size || (-apart & 4095) < a->size))
-			out->aliased = s->insn;
+		if (old->loads) /* a store does not wait until the line is there */
+			note_touched(old, a, out);
+		if (old->stores && loads)
+			compare(old, a, out);
 	}
 }
 
 void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out)
 {
 	const struct why_fact *f = why_fact_of(w, insn);
-	struct tracker t = {0};
+	struct tracker t = {.call = GRAPH_NONE};
 	uint32_t way[WAY];
 	size_t n = why_way_to(w, insn, way, WAY);
 
 	*out = (struct why_memory){.stored_by = GRAPH_NONE,
+		.maybe = GRAPH_NONE,
 		.aliased = GRAPH_NONE,
+		.touched = GRAPH_NONE,
+		.call = GRAPH_NONE,
+		.apart = LINE,
 		.last_store = GRAPH_NONE,
 		.next_store = store_beside(w, insn)};
 	for (unsigned i = 0; i < 16; i++)
@@ -185,11 +239,11 @@ void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out)
 	for (size_t i = 0; i < n; i++)
 		track(w, &t, way[i]);
 	count_stores(w, &t, out);
-	for (unsigned i = 0; i < f->model.nplaces; i++)
-		if (f->model.place[i].loads) {
-			struct address a =
-				address_of(&t, &f->model.place[i], w->flow->insns[insn].address);
+	if (t.call != GRAPH_NONE && t.steps - t.called <= AFTER_CALL)
+		out->call = t.call;
+	for (unsigned i = 0; i < f->model.nplaces; i++) {
+		struct address a = address_of(&t, &f->model.place[i], w->flow->insns[insn].address);
 
-			compare(&t, &a, out);
-		}
+		look_back(&t, &a, f->model.place[i].loads, out);
+	}
 }

@@ -11,21 +11,24 @@
 #include <stdlib.h>
 
 enum cost {
-	BUBBLE = 1,         /* behind a taken branch */
-	SLOW_DECODE = 8,    /* of a prefix that changes the length */
-	MEMORY = 400,       /* a load from memory */
-	NEAR_CACHE = 16,    /* the second-level cache */
-	CODE_MISS = 80,     /* an instruction that the second-level cache does not have */
-	FAR = 30,           /* a load that goes beyond the second-level cache, often */
-	WALK = 60,          /* of page tables, nested ones included */
-	BLOCKED = 20,       /* a load that waits until a store has left the buffer */
-	ALIASED = 12,       /* a load that is started again */
-	CLEAR = 40,         /* the pipeline, for order of memory or code that was changed */
-	ASSIST = 200,       /* microcode for a denormal number */
-	CODE_LINES = 512,   /* of the first-level cache */
-	CODE_PAGES = 64,    /* of the first-level TLB, at least */
-	DECODED = 16,       /* bytes of code a cycle when they are not in the cache of micro-ops, */
-	DECODED_LINES = 96, /* which holds so many lines at least */
+	BUBBLE = 1,      /* behind a taken branch */
+	SLOW_DECODE = 3, /* of a prefix that changes the length */
+	MEMORY = 400,    /* a load from memory */
+	NEAR_CACHE = 16, /* the second-level cache */
+	CODE_MISS = 20,  /* an instruction from the second-level cache, */
+	CODE_FAR = 80,   /* and from beyond */
+	LINE = 64,
+	FAR = 30,             /* a load that goes beyond the second-level cache, often */
+	WALK = 60,            /* of page tables, nested ones included */
+	BLOCKED = 20,         /* a load that waits until a store has left the buffer */
+	ALIASED = 12,         /* a load that is started again */
+	CLEAR = 40,           /* the pipeline, for order of memory or code that was changed */
+	ASSIST = 200,         /* microcode for a denormal number */
+	FORGOTTEN = 10000000, /* after so many cycles no cache holds it any more */
+	CODE_LINES = 512,     /* of the first-level cache */
+	NEAR_LINES = 8192,    /* of the second-level cache that code may have */
+	CODE_PAGES = 64,      /* of the first-level TLB, at least */
+	DECODED_LINES = 96,   /* that the cache of micro-ops holds, at least */
 };
 
 /* How far the likely number of mispredictions may be off. */
@@ -43,6 +46,7 @@ struct trial {
 	struct why_memory memory;
 	enum why_place place; /* of what it loads or stores */
 	int64_t stride;
+	double left;   /* of the stall: more than all other culprits can have cost */
 	uint32_t from; /* whom the rule at work would blame, or GRAPH_NONE */
 };
 
@@ -67,6 +71,11 @@ static double just_stored(struct trial *t)
 	return t->memory.stored_by == GRAPH_NONE ? INFINITY : 0;
 }
 
+static double same_data_line(struct trial *t)
+{
+	return t->memory.apart < LINE ? (double)MEMORY * t->memory.apart / LINE : INFINITY;
+}
+
 static double same_place(struct trial *t)
 {
 	return t->place == WHY_PLACE_SAME ? t->front.fresh * MEMORY : INFINITY;
@@ -77,11 +86,6 @@ static double near_place(struct trial *t)
 	if (t->place == WHY_PLACE_STACK)
 		return NEAR_CACHE / 16.0;
 	return t->place == WHY_PLACE_FIXED ? NEAR_CACHE / 8.0 : INFINITY;
-}
-
-static double held_by_lock(struct trial *t)
-{
-	return t->fact->hazards & HAZARD_LOCKED ? fmax(0, t->stall - t->known) : INFINITY;
 }
 
 static double less_the_branch(struct trial *t)
@@ -115,7 +119,7 @@ static double known_page(struct trial *t)
  * not hold is so much data that the cache's misses go far. */
 static double with_a_miss(struct trial *t)
 {
-	return t->stall < FAR ? t->stall / 12 : fmin(WALK, t->stall / 6);
+	return t->stall < FAR ? t->stall / 12 : fmin(WALK, t->stall / 8);
 }
 
 /* ---- stores ---- */
@@ -133,15 +137,28 @@ static double loads_first(struct trial *t)
 
 static double stores_hit(struct trial *t)
 {
-	bool far = t->place != WHY_PLACE_STACK && t->place != WHY_PLACE_FIXED;
-
-	return (far && t->fact->stores) || t->memory.next_store != GRAPH_NONE ? INFINITY : 0;
+	if (!t->fact->stores)
+		return INFINITY; /* the one beside it is far */
+	switch (t->place) {
+	case WHY_PLACE_STACK:
+	case WHY_PLACE_FIXED:
+	case WHY_PLACE_SAME:
+		return 0;
+	default:
+		return t->memory.apart < LINE ? (double)MEMORY * t->memory.apart / LINE : INFINITY;
+	}
 }
 
 static double no_partial_store(struct trial *t)
 {
 	t->from = t->memory.stored_by;
-	return t->from != GRAPH_NONE && !t->memory.covered ? BLOCKED : 0;
+	if (t->from != GRAPH_NONE && !t->memory.covered)
+		return BLOCKED;
+	t->from = t->memory.maybe;
+	if (t->from == GRAPH_NONE && t->fact->loads && t->place == WHY_PLACE_STACK &&
+		t->fact->model.place[0].size >= 16)
+		t->from = t->memory.call;
+	return t->from == GRAPH_NONE ? 0 : BLOCKED;
 }
 
 static double no_alias(struct trial *t)
@@ -176,6 +193,11 @@ static double no_float(struct trial *t)
 	return t->fact->hazards & HAZARD_FLOAT ? ASSIST : 0;
 }
 
+static double too_short(struct trial *t)
+{
+	return t->stall < ASSIST / 16 ? 0 : INFINITY;
+}
+
 static double no_call(struct trial *t)
 {
 	t->from = t->insn;
@@ -208,15 +230,45 @@ static double not_missed(struct trial *t)
 	return t->front.missed;
 }
 
+/* Whether it touches memory that need not be in a near cache. */
+static bool goes_far(const struct trial *t)
+{
+	return (t->fact->loads || t->fact->stores) && t->place != WHY_PLACE_STACK &&
+	       t->place != WHY_PLACE_FIXED;
+}
+
 static double as_foreseen(struct trial *t)
 {
-	return t->fact->loads ? LIKELY_HIGH * t->front.likely : INFINITY;
+	return goes_far(t) ? LIKELY_HIGH * t->front.likely : INFINITY;
+}
+
+/* All cycles of the program over executions: no more can pass on the average in between. */
+static double cycles_between(const struct trial *t)
+{
+	double cycles = t->work->machine->cycles;
+
+	return cycles > 0 && t->count > 0 ? cycles / t->count : INFINITY;
+}
+
+/* An instruction that is not in the first cache; what hardly ever runs is in none. */
+static double code_miss(const struct trial *t)
+{
+	if (cycles_between(t) > FORGOTTEN)
+		return MEMORY;
+	return t->work->machine->hot_lines < NEAR_LINES ? CODE_MISS : CODE_FAR;
+}
+
+/* What else is to blame shows elsewhere; misses of code show where nothing else can. */
+static double as_elsewhere(struct trial *t)
+{
+	return goes_far(t) || t->front.missed > 0 ? 2 * t->front.fresh_line * t->work->code_cost
+						  : INFINITY;
 }
 
 static double same_line(struct trial *t)
 {
 	t->from = t->insn;
-	return t->front.fresh_line > 0.01 ? t->front.fresh_line * CODE_MISS : 0;
+	return t->front.fresh_line > 0.01 ? t->front.fresh_line * code_miss(t) : 0;
 }
 
 static double same_page(struct trial *t)
@@ -229,7 +281,7 @@ static double lines_fit(struct trial *t)
 {
 	uint64_t lines = t->work->machine->hot_lines;
 
-	return lines && lines < CODE_LINES * 3 / 4 ? 0 : INFINITY;
+	return lines && lines <= CODE_LINES ? 0 : INFINITY;
 }
 
 static double pages_fit(struct trial *t)
@@ -239,17 +291,9 @@ static double pages_fit(struct trial *t)
 	return pages && pages < CODE_PAGES * 3 / 4 ? 0 : INFINITY;
 }
 
-/* All cycles of the program over executions: no more can pass on the average in between. */
-static double cycles_between(const struct trial *t)
-{
-	double cycles = t->work->machine->cycles;
-
-	return cycles > 0 && t->count > 0 ? cycles / t->count : INFINITY;
-}
-
 static double lines_back_soon(struct trial *t)
 {
-	return cycles_between(t) < CODE_LINES ? 0 : t->front.fresh * CODE_MISS;
+	return cycles_between(t) < CODE_LINES ? 0 : t->front.fresh * code_miss(t);
 }
 
 static double pages_back_soon(struct trial *t)
@@ -259,21 +303,20 @@ static double pages_back_soon(struct trial *t)
 
 static double with_a_line(struct trial *t)
 {
-	return t->stall / 4;
+	return lines_fit(t) > 0 ? t->stall / 12 : INFINITY;
 }
 
 static double nothing_to_fetch(struct trial *t)
 {
-	bool decoded = t->work->machine->hot_lines && t->work->machine->hot_lines <= DECODED_LINES;
-	double bound = decoded ? 0 : t->front.taken * BUBBLE;
+	uint64_t lines = t->work->machine->hot_lines;
+	bool decoded = lines && lines <= DECODED_LINES;
+	double bound = fmin(BUBBLE, t->left);
 
 	t->from = t->insn;
-	if (t->fact->hazards & HAZARD_LENGTH)
+	if (t->fact->hazards & HAZARD_LENGTH && !decoded)
 		bound += SLOW_DECODE;
 	if (t->fact->model.flags & MODEL_MICROCODED)
 		bound += t->fact->model.uops / 2.0;
-	if (!decoded)
-		bound += (double)t->work->flow->insns[t->insn].length / DECODED;
 	return bound;
 }
 
@@ -293,14 +336,16 @@ static const struct rule rules[] = {
 	RULE("no load", DCACHE, no_load, "the instruction loads nothing"),
 	RULE("just stored", DCACHE, just_stored,
 		"what it loads was stored a moment ago and is in the buffer or the cache"),
+	RULE("same line", DCACHE, same_data_line,
+		"an older load was in the same line, or in the one before with the "
+		"probability "
+		"that the distance says"),
 	RULE("same place", DCACHE, same_place,
 		"the address stays the same in the loop: it misses when the loop is entered, at "
 		"most"),
 	RULE("near place", DCACHE, near_place,
 		"stack and variables are used all the time: misses are few, and end in a near "
 		"cache"),
-	RULE("held by its lock", DCACHE, held_by_lock,
-		"what a locked operation takes in any case is no miss"),
 	RULE("less the branch", DCACHE, less_the_branch,
 		"of a load that is fused with a branch, what a predictor would get wrong is no "
 		"miss"),
@@ -321,7 +366,7 @@ static const struct rule rules[] = {
 		"instruction's "
 		"own latency can show"),
 	RULE("as foreseen", MISPREDICT, as_foreseen,
-		"where a load may as well be to blame, the branch is blamed for what a predictor "
+		"where memory may as well be to blame, the branch is blamed for what a predictor "
 		"would "
 		"get wrong in the walks that were seen"),
 	RULE("same line", ICACHE, same_line,
@@ -331,6 +376,9 @@ static const struct rule rules[] = {
 		"it runs again before enough else can have run to displace it, but for the first "
 		"time "
 		"in a loop"),
+	RULE("as elsewhere", ICACHE, as_elsewhere,
+		"where memory may as well be to blame, the line costs what lines cost where it is "
+		"not"),
 	RULE("same page", ITLB, same_page,
 		"it is in the same page as all that often comes before it"),
 	RULE("pages fit", ITLB, pages_fit, "the TLB holds all pages of hot code"),
@@ -341,16 +389,19 @@ static const struct rule rules[] = {
 	RULE("with a line", ITLB, with_a_line,
 		"code that needs more pages than the TLB holds misses the cache, which takes "
 		"longer"),
-	RULE("nothing to fetch", FRONTEND, nothing_to_fetch,
-		"a taken branch costs a bubble, decoding some cycles by the length"),
 	RULE("no store", STORE_BUFFER, no_store,
 		"only a store waits for room in the buffer, and what enters the window with it"),
 	RULE("loads first", STORE_BUFFER, loads_first,
 		"a load holds up itself; what it brought, the store behind it finds in the cache"),
 	RULE("stores hit", STORE_BUFFER, stores_hit,
-		"stores to stack and variables leave the buffer at once"),
+		"stores to the stack, to variables and to lines just used leave the buffer at "
+		"once"),
+	RULE("less the branch", STORE_BUFFER, less_the_branch,
+		"what a predictor would get wrong is no wait for the buffer"),
 	RULE("no partial store", FORWARDING, no_partial_store,
-		"no store before it overlaps what it loads without covering it"),
+		"no store before it overlaps what it loads without covering it, or may do so in an "
+		"array "
+		"there"),
 	RULE("no alias", ALIAS, no_alias,
 		"no store before it is a multiple of 4096 bytes away, as the code shows"),
 	RULE("no division", DIVIDER, no_divide, "it neither divides nor takes a root"),
@@ -360,8 +411,15 @@ static const struct rule rules[] = {
 		"no load that a store to an unknown address comes before"),
 	RULE("seldom", CLEAR, seldom_clears, "predictors of conflicts learn: one in a thousand"),
 	RULE("no arithmetic", ASSIST, no_float, "it does not compute with floating point"),
+	RULE("too short", ASSIST, too_short,
+		"an operation meets denormal numbers again and again, and each takes long"),
 	RULE("no call", CALLEE, no_call, "nothing returns to behind it"),
 	RULE("measured", STEAL, measured_steal, "the hypervisor took no more of the time"),
+	/* After all others. */
+	RULE("nothing to fetch", FRONTEND, nothing_to_fetch,
+		"fetching in pieces costs a bubble, which shows where nothing else can be to "
+		"blame; "
+		"some prefixes and microcode cost more"),
 };
 #define RULES (sizeof rules / sizeof *rules)
 
@@ -395,6 +453,15 @@ struct verdict {
 	uint32_t from[CULPRITS];
 };
 
+static double left_over(const struct trial *t, const struct verdict *v)
+{
+	double left = t->stall;
+
+	for (unsigned c = 0; c < CULPRITS; c++)
+		left -= c == CULPRIT_FRONTEND ? 0 : v->most[c];
+	return fmax(0, left);
+}
+
 static void apply_rules(struct trial *t, struct verdict *v)
 {
 	for (unsigned c = 0; c < CULPRITS; c++) {
@@ -407,6 +474,8 @@ static void apply_rules(struct trial *t, struct verdict *v)
 
 		if (!(v->most[c] > 0))
 			continue;
+		if (c == CULPRIT_FRONTEND)
+			t->left = left_over(t, v);
 		t->from = GRAPH_NONE;
 		bound = rules[i].fn(t);
 		if (bound < v->most[c])
@@ -414,6 +483,21 @@ static void apply_rules(struct trial *t, struct verdict *v)
 		if (t->from != GRAPH_NONE)
 			v->from[c] = t->from;
 	}
+}
+
+/* What a slow operation takes in any case is nobody else's. */
+static void convict(const struct trial *t, struct verdict *v)
+{
+	static const struct {
+		enum hazard hazard;
+		enum culprit culprit;
+	} slow[] = {{HAZARD_DIVIDES, CULPRIT_DIVIDER}, {HAZARD_LOCKED, CULPRIT_LOCKED},
+		{HAZARD_SERIALISING, CULPRIT_SERIALISING}};
+
+	for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
+		for (unsigned c = 0; c < CULPRITS && t->fact->hazards & slow[i].hazard; c++)
+			if (c != slow[i].culprit)
+				v->most[c] = fmin(v->most[c], fmax(0, t->stall - t->known));
 }
 
 /* The likeliest first. */
@@ -458,7 +542,7 @@ static void pass_sentence(struct trial *t, const struct verdict *v)
 
 void why_accuse(struct why_work *w)
 {
-	why_find_missed(w);
+	why_find_front(w);
 	for (uint32_t i = 0; i < w->flow->ninsns; i++) {
 		struct trial t;
 		struct verdict v;
@@ -467,6 +551,7 @@ void why_accuse(struct why_work *w)
 			continue;
 		begin_trial(w, i, &t);
 		apply_rules(&t, &v);
+		convict(&t, &v);
 		pass_sentence(&t, &v);
 	}
 }

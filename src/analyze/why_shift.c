@@ -15,6 +15,30 @@
 
 #include <stdlib.h>
 
+/* How much likelier than a jump the end of a block is to hold up what comes behind it. */
+static double weight_of(struct why_work *w, uint32_t block)
+{
+	uint32_t last = why_last(w, block);
+	const struct why_fact *f = why_fact_of(w, last);
+	int64_t stride;
+
+	if (f->hazards & (HAZARD_DIVIDES | HAZARD_LOCKED | HAZARD_SERIALISING))
+		return 20;
+	for (unsigned i = 0; i < f->model.nplaces; i++)
+		if (f->model.place[i].loads)
+			return why_place_of(w, last, &f->model.place[i], &stride) <= WHY_PLACE_FIXED
+				       ? 4
+				       : 20;
+	return w->flow->blocks[block].end == FLOW_BRANCHES ? 4 : 1;
+}
+
+static double weight(struct why_work *w, uint32_t edge)
+{
+	uint32_t from = w->flow->graph.edge[edge].from;
+
+	return why_edge_count(w, edge) * (from == w->flow->entry_node ? 1 : weight_of(w, from));
+}
+
 static void move_back(struct why_work *w, uint32_t block, double samples)
 {
 	const struct graph *g = &w->flow->graph;
@@ -22,14 +46,14 @@ static void move_back(struct why_work *w, uint32_t block, double samples)
 	double all = 0, ways = graph_in_degree(g, block);
 
 	graph_each_in (e, g, block)
-		all += why_edge_count(w, *e);
+		all += weight(w, *e);
 	if (!ways) {
 		w->why->insns[first].samples += samples;
 		return;
 	}
 	graph_each_in (e, g, block) {
 		uint32_t from = g->edge[*e].from;
-		double part = samples * (all > 0 ? why_edge_count(w, *e) / all : 1 / ways);
+		double part = samples * (all > 0 ? weight(w, *e) / all : 1 / ways);
 
 		if (from == w->flow->entry_node)
 			w->why->insns[first].samples += part;
