@@ -112,7 +112,7 @@ void explanation_view(struct explanation *x, const struct report *r, struct why_
 	v->arg = x->listing;
 }
 
-static bool has_edges(const struct evidence *ev)
+bool explain_saw_branches(const struct evidence *ev)
 {
 	for (uint32_t i = 0; i < ev->flow->graph.edges; i++)
 		if (ev->edges[i])
@@ -120,13 +120,21 @@ static bool has_edges(const struct evidence *ev)
 	return ev->nways;
 }
 
-void explanation_notes(const struct explanation *x)
+void explain_notes(const char *what, bool branches, const struct why_machine *m)
 {
-	if (!has_edges(x->evidence) && x->evidence->flow->graph.edges > 2)
+	if (!branches)
 		cmd_note("no branch of %s was seen: counts are guesses; record longer, as root and "
 			 "with BPF ('culprit doctor')",
-			x->row->name);
-	if (!x->machine.known)
-		cmd_note("no model of this processor: best cases are those of %s",
-			model_title(x->machine.model));
+			what);
+	if (!m->known)
+		cmd_note("no model of the processor that was sampled: best cases are those of %s",
+			model_title(m->model));
+}
+
+void explanation_notes(const struct explanation *x)
+{
+	const struct flow *f = x->evidence->flow;
+
+	explain_notes(
+		x->row->name, f->nblocks <= 1 || explain_saw_branches(x->evidence), &x->machine);
 }

@@ -36,6 +36,10 @@ void explanation_view(struct explanation *x, const struct report *r, struct why_
 /* Says on standard error what weakens it, if anything does. */
 void explanation_notes(const struct explanation *x);
 
+bool explain_saw_branches(const struct evidence *ev);
+/* The same for all of `what`. */
+void explain_notes(const char *what, bool branches, const struct why_machine *m);
+
 /* -ENOENT with a message when no selected event measures time; its number else. */
 int explain_time(const struct report *r, size_t *event, struct err *e);
 

@@ -38,6 +38,7 @@ struct overview {
 	double per_sample;               /* cycles, 0 until one procedure was analysed */
 	uint64_t samples, unseen, relative, known;
 	size_t procedures;
+	bool branches;             /* some were seen */
 	VEC(struct worst *) worst; /* most lost first */
 };
 
@@ -137,6 +138,7 @@ static int add_procedure(struct overview *o, const struct tally_row *row,
 		return rc;
 	o->per_sample = why->sample;
 	o->procedures++;
+	o->branches = o->branches || explain_saw_branches(ev);
 	if (known->frequency->scale == FREQUENCY_RELATIVE) {
 		o->relative += row->samples[o->event];
 		add_weighted(&o->relative_sum, &why->summary, why->cycles);
@@ -444,6 +446,9 @@ int why_program(struct report *r, struct err *e)
 			print_json(&o);
 		else
 			print_text(&o);
+		fflush(stdout);
+		if (o.procedures)
+			explain_notes("what was selected", o.branches, &o.machine);
 	}
 	vec_each (w, &o.worst)
 		worst_destroy(*w);

@@ -192,6 +192,9 @@ END
 	[ "$(wc -l <<< "$stderr")" = 1 ]
 	[[ $stderr == *"no branch of quarter was seen"* ]]
 	is_a_procedure <(echo "$output")
+	run --separate-stderr why
+	[ "$status" = 0 ]
+	[[ $stderr == *"no branch of what was selected was seen"* ]]
 }
 
 @test "stripped gzip" {
