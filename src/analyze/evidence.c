@@ -49,8 +49,8 @@ static int no_code(const struct evidence_source *s, const struct procedure *p, s
 	procedure_label(p, s->image->path, label, sizeof label);
 	if (s->image->kind != IMAGE_ELF)
 		return err_set(e, -ENOENT,
-			"%s: the database has no code of it: of the kernel it is kept where there "
-			"are samples enough, of code made at run time never",
+			"%s: the database has no code of it: the kernel's is read from /proc/kcore "
+			"while it is sampled, that made at run time never",
 			label);
 	return err_set(e, -ENOENT,
 		"%s: the database has no code of it, and the file is gone or not the one that was "

@@ -15,6 +15,7 @@ struct lineage {
 	enum image_kind kind;
 	const char *path; /* of the last build */
 	double samples;
+	size_t first_run;
 	bool *in_run;
 };
 
@@ -96,14 +97,20 @@ static const size_t *items_of(const struct matcher *m, size_t build, size_t *n)
 	return m->by_build + m->first[build];
 }
 
-/* Two builds in one run are two images; but processes each make their own code at run time. */
+/*
+ * Two builds in one run are two images, unless one took the other's place. Processes each make
+ * their own code at run time.
+ */
 static bool may_continue(const struct matcher *m, const struct lineage *l, size_t build)
 {
+	const struct build *b = &m->r->builds.p[build];
 	size_t nruns = m->r->list.n;
 
-	if (l->kind != m->r->builds.p[build].kind)
+	if (l->kind != b->kind)
 		return false;
-	for (size_t i = 0; i < nruns && l->kind != IMAGE_JIT; i++)
+	if (l->kind == IMAGE_JIT || (b->first_run > l->first_run && !strcmp(l->path, b->path)))
+		return true;
+	for (size_t i = 0; i < nruns; i++)
 		if (l->in_run[i] && m->in_run[build * nruns + i])
 			return false;
 	return true;
@@ -117,7 +124,7 @@ static bool same_names(const struct matcher *m, uint32_t lineage, size_t build)
 	const size_t *items = items_of(m, build, &n);
 	_cleanup_free_ bool *shared = xcalloc(n + 1, sizeof *shared);
 	_cleanup_free_ double *samples = xcalloc(n + 1, sizeof *samples);
-	double here = 0, there = 0;
+	double here = 0, there = 0, all = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct item *it = &m->r->items.p[items[i]];
@@ -130,7 +137,10 @@ static bool same_names(const struct matcher *m, uint32_t lineage, size_t build)
 		const struct item *it = &m->r->items.p[s->item];
 		uint32_t name;
 
-		if (s->lineage != lineage || !it->name)
+		if (s->lineage != lineage)
+			continue;
+		all += it->samples;
+		if (!it->name)
 			continue;
 		name = strtab_add(&names, it->name);
 		if (name >= known)
@@ -140,8 +150,7 @@ static bool same_names(const struct matcher *m, uint32_t lineage, size_t build)
 		shared[name] = true;
 	}
 	strtab_deinit(&names);
-	return here > m->r->builds.p[build].samples / 2 &&
-	       there > m->lineages.p[lineage].samples / 2;
+	return here > m->r->builds.p[build].samples / 2 && there > all / 2;
 }
 
 static uint32_t find_lineage(const struct matcher *m, size_t build)
@@ -174,8 +183,9 @@ static uint32_t lineage_of(struct matcher *m, size_t build)
 
 	if (found == NO_ROW) {
 		found = (uint32_t)m->lineages.n;
-		*vec_add(&m->lineages) = (struct lineage){
-			.kind = b->kind, .in_run = xcalloc(nruns + 1, sizeof(bool))};
+		*vec_add(&m->lineages) = (struct lineage){.kind = b->kind,
+			.first_run = b->first_run,
+			.in_run = xcalloc(nruns + 1, sizeof(bool))};
 	}
 	l = &m->lineages.p[found];
 	l->path = b->path;
@@ -452,30 +462,45 @@ static int match_build(struct matcher *m, size_t build, struct err *e)
 
 /* ---- the whole ---- */
 
-static int compare_items(const void *a, const void *b, void *arg)
-{
-	const struct runs *r = arg;
-	size_t i = *(const size_t *)a, j = *(const size_t *)b;
-	const struct item *x = &r->items.p[i], *y = &r->items.p[j];
+/* What belongs together side by side, in it the one with more samples first. */
+struct rank {
+	size_t group, number;
+	double samples;
+};
 
-	if (x->build != y->build)
-		return x->build < y->build ? -1 : 1;
+static int compare_ranks(const struct rank *x, const struct rank *y)
+{
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
 	if (x->samples != y->samples)
 		return x->samples > y->samples ? -1 : 1;
-	return i < j ? -1 : i > j;
+	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static int compare_builds(const void *a, const void *b, void *arg)
+static struct rank item_rank(const struct runs *r, size_t i)
 {
-	const struct runs *r = arg;
-	size_t i = *(const size_t *)a, j = *(const size_t *)b;
-	const struct build *x = &r->builds.p[i], *y = &r->builds.p[j];
+	return (struct rank){r->items.p[i].build, i, r->items.p[i].samples};
+}
 
-	if (x->first_run != y->first_run)
-		return x->first_run < y->first_run ? -1 : 1;
-	if (x->samples != y->samples)
-		return x->samples > y->samples ? -1 : 1;
-	return i < j ? -1 : i > j;
+static struct rank build_rank(const struct runs *r, size_t i)
+{
+	return (struct rank){r->builds.p[i].first_run, i, r->builds.p[i].samples};
+}
+
+static int compare_items(const void *a, const void *b, void *runs)
+{
+	struct rank x = item_rank(runs, *(const size_t *)a),
+		    y = item_rank(runs, *(const size_t *)b);
+
+	return compare_ranks(&x, &y);
+}
+
+static int compare_builds(const void *a, const void *b, void *runs)
+{
+	struct rank x = build_rank(runs, *(const size_t *)a),
+		    y = build_rank(runs, *(const size_t *)b);
+
+	return compare_ranks(&x, &y);
 }
 
 static void matcher_init(struct matcher *m, struct runs *r)

@@ -32,7 +32,7 @@ struct diff_verb {
 };
 
 /* Without -n and --min-share a reader gets what is significant or has this share, a script all. */
-static const double TEXT_SHARE = 0.005;
+static const double TEXT_SHARE = 0.01;
 /* Procedures that are smaller do not make --fail-over fail. */
 static const double FAIL_SHARE = 0.01;
 
@@ -80,12 +80,9 @@ static void put_row(struct json *j, const struct diff_verb *v, const struct diff
 	put_change(j, r);
 	json_kdouble(j, "adjusted_p", r->adjusted_p);
 	json_kshare(j, "share", r->share);
-	if (r->row->known)
-		json_kaddr(j, "start", r->row->start);
-	else
-		json_kstr(j, "start", NULL);
+	run_place_keys(j, r->row);
 	json_kstr(j, "matched", matches[r->row->match]);
-	json_kstr(j, "was", r->row->was);
+
 	json_kbool(j, "ambiguous", r->row->ambiguous);
 	json_kbool(j, "failed", fails(v, r));
 	json_close(j);

@@ -1,6 +1,7 @@
 #include "cmd/runs.h"
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/table.h"
 #include "base/term.h"
@@ -166,7 +167,16 @@ int run_set_add(struct run_set *s, const char *word, bool by_epoch, struct err *
 	return !rc && *end ? run_set_add(s, end + 1, by_epoch, e) : rc;
 }
 
-/* ---- cells ---- */
+/* ---- rows ---- */
+
+void run_place_keys(struct json *j, const struct run_row *row)
+{
+	if (row->known)
+		json_kaddr(j, "start", row->start);
+	else
+		json_kstr(j, "start", NULL);
+	json_kstr(j, "was", row->was);
+}
 
 void run_name_cells(struct table *t, const struct run_row *row, size_t columns)
 {

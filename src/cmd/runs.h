@@ -11,6 +11,7 @@
 #include "analyze/runs.h"
 #include "cmd/cmd.h"
 
+struct json;
 struct table;
 
 struct run_set {
@@ -26,6 +27,9 @@ void run_set_deinit(struct run_set *s);
 
 /* Opens what a word names. `by_epoch`: each epoch is a run, else each database. */
 int run_set_add(struct run_set *s, const char *word, bool by_epoch, struct err *e);
+
+/* Where the procedure starts, and what it was called before. */
+void run_place_keys(struct json *j, const struct run_row *row);
 
 /* Procedure and image behind so many columns of a table, cut to the terminal. */
 void run_name_cells(struct table *t, const struct run_row *row, size_t columns);

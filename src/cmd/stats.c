@@ -40,11 +40,8 @@ static void put_row(struct json *j, const struct stats_row *r)
 	json_kdouble(j, "min", r->min);
 	json_kdouble(j, "max", r->max);
 	json_kbool(j, "varies", r->varies);
-	if (r->row->known)
-		json_kaddr(j, "start", r->row->start);
-	else
-		json_kstr(j, "start", NULL);
-	json_kstr(j, "was", r->row->was);
+	run_place_keys(j, r->row);
+
 	json_close(j);
 }
 

@@ -228,17 +228,17 @@ static double static_of(const struct why_summary *s)
 
 static void print_subtotal(const char *prefix, const char *what, double share, FILE *out)
 {
-	fprintf(out, "%s%-30s %22.1f%%\n", prefix, what, 100 * share);
+	fprintf(out, "%s%-32s %22.1f%%\n", prefix, what, 100 * share);
 }
 
 static void print_dynamic(const struct why_summary *s, const char *prefix, FILE *out)
 {
 	for (int c = 0; c < CULPRITS; c++)
 		if (s->culprit[c].max >= 0.0005)
-			fprintf(out, "%s%-30s %6.1f%% to %5.1f%%\n", prefix, culprit_title(c),
+			fprintf(out, "%s%-32s %6.1f%% to %5.1f%%\n", prefix, culprit_title(c),
 				100 * s->culprit[c].min, 100 * s->culprit[c].max);
-	fprintf(out, "%s%-30s %6.1f%%\n", prefix, "unexplained stall", 100 * s->unexplained);
-	fprintf(out, "%s%-30s %6.1f%%\n", prefix, "unexplained gain", 100 * s->unexplained_gain);
+	fprintf(out, "%s%-32s %6.1f%%\n", prefix, "unexplained stall", 100 * s->unexplained);
+	fprintf(out, "%s%-32s %6.1f%%\n", prefix, "unexplained gain", 100 * s->unexplained_gain);
 	print_subtotal(prefix, "  subtotal dynamic",
 		s->dynamic + s->unexplained + s->unexplained_gain, out);
 }
@@ -251,7 +251,7 @@ void why_summary_print(const struct why_summary *s, const char *prefix, FILE *ou
 	print_dynamic(s, prefix, out);
 	for (int c = 0; c < WHY_CAUSES; c++)
 		if (s->cause[c] >= 0.0005)
-			fprintf(out, "%s%-30s %6.1f%%\n", prefix, why_cause_title(c),
+			fprintf(out, "%s%-32s %6.1f%%\n", prefix, why_cause_title(c),
 				100 * s->cause[c]);
 	print_subtotal(prefix, "  subtotal static", fixed, out);
 	print_subtotal(prefix, "total stall", stall, out);

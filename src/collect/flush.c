@@ -354,15 +354,18 @@ static size_t count_steps(const struct pooled_walk *list, size_t n)
 static struct walk_step *name_images(const struct flush *f, const struct pooled_walk *from,
 	struct walk_step *steps, struct walk *out)
 {
+	struct pooled_step pooled[WALK_STEPS];
+
 	*out = (struct walk){.start = from->start,
 		.weight = from->weight,
 		.instructions = from->instructions,
 		.nsteps = from->nsteps,
 		.steps = steps};
+	pooled_walk_steps(from, pooled);
 	for (uint32_t i = 0; i < from->nsteps; i++)
-		*steps++ = (struct walk_step){.from = from->steps[i].from,
-			.target = target_key(f, from->steps[i].target),
-			.to = from->steps[i].to};
+		*steps++ = (struct walk_step){.from = pooled[i].from,
+			.target = target_key(f, pooled[i].target),
+			.to = pooled[i].to};
 	return steps;
 }
 

@@ -1,15 +1,13 @@
 #include "collect/walk_pool.h"
 
+#include "base/cursor.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 
 void walk_pool_init(struct walk_pool *p, uint64_t seed)
 {
-	p->list.p = NULL;
-	p->list.n = p->list.space = 0;
-	p->reservoir = (struct reservoir){.random = seed};
-	p->bytes = 0;
+	*p = (struct walk_pool){.reservoir.random = seed};
 }
 
 void walk_pool_clear(struct walk_pool *p)
@@ -25,12 +23,15 @@ void walk_pool_deinit(struct walk_pool *p)
 {
 	walk_pool_clear(p);
 	vec_deinit(&p->list);
+	buf_deinit(&p->steps);
 }
 
 bool walk_pool_begin(struct walk_pool *p, uint32_t image, uint32_t who, uint64_t start)
 {
 	p->place = reservoir_place(&p->reservoir, WALK_POOL);
 	p->next = (struct pooled_walk){.image = image, .who = who, .start = start};
+	p->steps.n = 0;
+	p->last = start;
 	return p->place != RESERVOIR_NONE;
 }
 
@@ -38,7 +39,11 @@ bool walk_pool_step(struct walk_pool *p, uint64_t from, uint32_t target, uint64_
 {
 	if (p->next.nsteps == WALK_STEPS)
 		return false;
-	p->steps[p->next.nsteps++] = (struct pooled_step){.from = from, .to = to, .target = target};
+	p->next.nsteps++;
+	buf_sleb(&p->steps, (int64_t)(from - p->last));
+	buf_sleb(&p->steps, (int64_t)(to - from));
+	buf_uleb(&p->steps, target);
+	p->last = to;
 	return true;
 }
 
@@ -49,7 +54,6 @@ void walk_pool_void(struct walk_pool *p)
 
 void walk_pool_end(struct walk_pool *p, uint32_t instructions)
 {
-	size_t size = p->next.nsteps * sizeof *p->steps;
 	struct pooled_walk *to;
 
 	if (!p->next.nsteps && !instructions) {
@@ -60,13 +64,26 @@ void walk_pool_end(struct walk_pool *p, uint32_t instructions)
 		to = vec_add(&p->list);
 	} else {
 		to = &p->list.p[p->place];
-		p->bytes -= to->nsteps * sizeof *p->steps;
+		p->bytes -= to->size;
 		free(to->steps);
 	}
 	*to = p->next;
 	to->instructions = instructions;
-	to->steps = size ? xmemdup(p->steps, size) : NULL;
-	p->bytes += size;
+	to->size = (uint32_t)p->steps.n;
+	to->steps = to->size ? xmemdup(p->steps.p, to->size) : NULL;
+	p->bytes += to->size;
+}
+
+void pooled_walk_steps(const struct pooled_walk *w, struct pooled_step *out)
+{
+	struct cursor c = cursor_over(w->steps, w->size);
+	uint64_t last = w->start;
+
+	for (uint32_t i = 0; i < w->nsteps; i++) {
+		out[i].from = last + (uint64_t)cursor_sleb(&c);
+		out[i].to = last = out[i].from + (uint64_t)cursor_sleb(&c);
+		out[i].target = (uint32_t)cursor_uleb(&c);
+	}
 }
 
 static int compare_groups(const void *a, const void *b)

@@ -7,6 +7,7 @@
 #ifndef CULPRIT_COLLECT_WALK_POOL_H
 #define CULPRIT_COLLECT_WALK_POOL_H
 
+#include "base/buf.h"
 #include "base/vec.h"
 #include "collect/reservoir.h"
 #include "store/walks.h"
@@ -25,8 +26,8 @@ struct pooled_step {
 struct pooled_walk {
 	uint32_t image, who;
 	uint64_t start, weight; /* the weight is set by settling */
-	uint32_t instructions, nsteps;
-	struct pooled_step *steps;
+	uint32_t instructions, nsteps, size;
+	uint8_t *steps; /* bytes: a tenth of what they are in memory */
 };
 
 struct walk_pool {
@@ -34,8 +35,9 @@ struct walk_pool {
 	struct reservoir reservoir;
 	size_t place; /* of the walk under way */
 	struct pooled_walk next;
-	struct pooled_step steps[WALK_STEPS]; /* of it */
-	size_t bytes;                         /* of steps in the list */
+	struct buf steps; /* of it, */
+	uint64_t last;    /* and where they led to */
+	size_t bytes;     /* of steps in the list */
 };
 
 void walk_pool_init(struct walk_pool *p, uint64_t seed);
@@ -54,6 +56,9 @@ void walk_pool_settle(struct walk_pool *p);
 /* Once settled: where the walks of an image and who begin, and how many they are. */
 size_t walk_pool_find(
 	const struct walk_pool *p, uint32_t image, uint32_t who, const struct pooled_walk **first);
+
+/* The steps of a walk; there must be room for nsteps. */
+void pooled_walk_steps(const struct pooled_walk *w, struct pooled_step *out);
 
 size_t walk_pool_memory(const struct walk_pool *p);
 

@@ -225,6 +225,23 @@ static void two_builds_in_one_run_are_two_images(void **state)
 	assert_int_equal(match(sc), 2);
 }
 
+static void a_file_that_was_replaced_goes_on(void **state)
+{
+	struct scene *sc = *state;
+	struct store_filter all = {0};
+
+	RUN(sc, "/lib/p", 1, {"f", 0x100, 10});
+	RUN(sc, "/lib/p", 1, {"f", 0x100, 10});
+	RUN(sc, "/lib/p", 2, {"f", 0x180, 20});
+	CHECK(sc, store_merge(sc->stores[1], sc->stores[2], &sc->e));
+	runs_destroy(sc->runs);
+	sc->runs = runs_create(NULL);
+	for (int i = 0; i < 2; i++)
+		CHECK(sc, runs_add(sc->runs, sc->stores[i], &all, "run", &sc->e));
+	assert_int_equal(match(sc), 1);
+	assert_true(row_named(sc, "f")->samples[1] == 30);
+}
+
 static void code_made_at_run_time_goes_by_name(void **state)
 {
 	struct scene *sc = *state;
@@ -355,6 +372,7 @@ int main(void)
 		TEST(names_without_code_that_are_not_unique_stay_apart),
 		TEST(a_build_that_comes_back_is_the_same),
 		TEST(two_builds_in_one_run_are_two_images),
+		TEST(a_file_that_was_replaced_goes_on),
 		TEST(code_made_at_run_time_goes_by_name),
 		TEST(different_programs_stay_apart),
 		TEST(only_what_is_asked_for_stays),

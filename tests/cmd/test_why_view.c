@@ -251,14 +251,14 @@ static void summary_adds_up(void **state)
 	struct scene *sc = *state;
 	const char *text = shown(sc, why_view_print);
 
-	has(text, "D-cache miss                     55.0% to  80.0%\n");
-	has(text, "unexplained gain                 -3.0%\n");
-	has(text, "  subtotal dynamic                               84.0%\n");
-	has(text, "  subtotal static                                10.0%\n");
-	has(text, "total stall                                      94.0%\n");
-	has(text, "execution                                         5.0%\n");
-	has(text, "sampling error                                    1.0%\n");
-	has(text, "total                                           100.0%\n");
+	has(text, "D-cache miss                       55.0% to  80.0%\n");
+	has(text, "unexplained gain                   -3.0%\n");
+	has(text, "  subtotal dynamic                                 84.0%\n");
+	has(text, "  subtotal static                                  10.0%\n");
+	has(text, "total stall                                        94.0%\n");
+	has(text, "execution                                           5.0%\n");
+	has(text, "sampling error                                      1.0%\n");
+	has(text, "total                                             100.0%\n");
 	has_not(text, "4K aliasing");
 }
 
