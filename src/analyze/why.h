@@ -178,9 +178,10 @@ const struct why_rule_words *why_rule(size_t i);
 /* ---- a program ---- */
 
 struct why_program {
-	struct why_summary sum;    /* cycles, not shares, while it is added up */
-	double known;              /* cycles of procedures whose scale is known */
-	double relative;           /* of those whose scale is not: in no line of the summary */
+	struct why_summary sum; /* cycles, not shares, while it is added up */
+	double known;           /* cycles of procedures whose scale is known */
+	double relative;        /* of those whose scale is not: in no line of the summary */
+	struct why_summary relative_sum;
 	double unseen;             /* of what could not be analysed: no code, no procedure */
 	double best, instructions; /* of the known: cycles at best, executed instructions */
 };
@@ -189,5 +190,7 @@ void why_program_add(struct why_program *p, const struct why *w);
 void why_program_add_unseen(struct why_program *p, double cycles);
 /* Shares of the known cycles; all 0 when there are none. */
 struct why_summary why_program_summary(const struct why_program *p);
+/* The same of those whose scale is not known, at the largest that is possible. */
+struct why_summary why_program_relative(const struct why_program *p);
 
 #endif

@@ -91,6 +91,7 @@ void why_program_add(struct why_program *p, const struct why *w)
 {
 	if (w->frequency->scale == FREQUENCY_RELATIVE) {
 		p->relative += w->cycles;
+		each_field(&p->relative_sum, &w->summary, w->cycles);
 		return;
 	}
 	p->known += w->cycles;
@@ -114,5 +115,14 @@ struct why_summary why_program_summary(const struct why_program *p)
 
 	if (p->known > 0)
 		each_field(&s, &p->sum, 1 / p->known);
+	return s;
+}
+
+struct why_summary why_program_relative(const struct why_program *p)
+{
+	struct why_summary s = {0};
+
+	if (p->relative > 0)
+		each_field(&s, &p->relative_sum, 1 / p->relative);
 	return s;
 }

@@ -34,8 +34,7 @@ struct overview {
 	VEC(const struct tally_row *) rows; /* of the tally, by image */
 	struct why_machine machine;
 	struct why_program program;
-	struct why_summary relative_sum; /* cycles of procedures whose scale is not known */
-	double per_sample;               /* cycles, 0 until one procedure was analysed */
+	double per_sample; /* cycles, 0 until one procedure was analysed */
 	uint64_t samples, unseen, relative, known;
 	size_t procedures;
 	bool branches;             /* some were seen */
@@ -102,31 +101,6 @@ static void consider_block(
 	}
 }
 
-static void add_weighted(struct why_summary *sum, const struct why_summary *s, double cycles)
-{
-	sum->execution += s->execution * cycles;
-	for (int c = 0; c < WHY_CAUSES; c++)
-		sum->cause[c] += s->cause[c] * cycles;
-	for (int c = 0; c < CULPRITS; c++) {
-		sum->culprit[c].min += s->culprit[c].min * cycles;
-		sum->culprit[c].max += s->culprit[c].max * cycles;
-	}
-	sum->dynamic += s->dynamic * cycles;
-	sum->unexplained += s->unexplained * cycles;
-	sum->unexplained_gain += s->unexplained_gain * cycles;
-	sum->sampling_error += s->sampling_error * cycles;
-}
-
-/* Shares of the time in procedures whose scale is not known, at the largest that it can be. */
-static struct why_summary relative_summary(const struct overview *o)
-{
-	struct why_summary sum = {0};
-
-	if (o->program.relative > 0)
-		add_weighted(&sum, &o->relative_sum, 1 / o->program.relative);
-	return sum;
-}
-
 static int add_procedure(struct overview *o, const struct tally_row *row,
 	const struct frequencies_row *known, struct err *e)
 {
@@ -139,12 +113,10 @@ static int add_procedure(struct overview *o, const struct tally_row *row,
 	o->per_sample = why->sample;
 	o->procedures++;
 	o->branches = o->branches || explain_saw_branches(ev);
-	if (known->frequency->scale == FREQUENCY_RELATIVE) {
+	if (known->frequency->scale == FREQUENCY_RELATIVE)
 		o->relative += row->samples[o->event];
-		add_weighted(&o->relative_sum, &why->summary, why->cycles);
-	} else {
+	else
 		o->known += row->samples[o->event];
-	}
 	why_program_add(&o->program, why);
 	for (uint32_t b = 0; b < ev->flow->nblocks; b++)
 		consider_block(o, row, why, b);
@@ -279,7 +251,7 @@ static void put_cpi(struct json *j, const struct why_program *p)
 static void print_json(const struct overview *o)
 {
 	struct why_summary sum = why_program_summary(&o->program);
-	struct why_summary relative = relative_summary(o);
+	struct why_summary relative = why_program_relative(&o->program);
 	struct json j;
 
 	json_init(&j, stdout);
@@ -328,7 +300,7 @@ static void print_heading(const struct overview *o)
 		printf("\n");
 	}
 	if (p->relative > 0) {
-		struct why_summary sum = relative_summary(o);
+		struct why_summary sum = why_program_relative(&o->program);
 
 		printf("*** where only ratios of counts are known, if code ran as often as its "
 		       "time "
