@@ -129,7 +129,7 @@ $$(BUILD)/tests/$(1)/%: tests/$(1)/%.c $$(BUILD)/libtests.a $$(BUILD)/libculprit
 		$$(BUILD)/libculprit.a $$(LIBS) -lcmocka
 endef
 $(foreach r,analyze cmd fixtures,$(eval $(call WITH_FIXTURES,$(r))))
-e2e: $(BUILD)/tests/fixtures/makedb $(BUILD)/tests/fixtures/anchor_rate
+e2e: $(BUILD)/tests/fixtures/makedb $(BUILD)/tests/fixtures/anchor_rate $(BUILD)/tests/fixtures/follow_walks
 e2e: build/bench/exact_counts build/bench/score
 
 build/fuzz/%.o: %.c | $(SKELETONS) build/.packages

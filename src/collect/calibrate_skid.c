@@ -158,10 +158,10 @@ static int sample_loops(const struct event *ev, struct bench *b, struct err *e)
 
 /* ---- what it says ---- */
 
-/* Where most samples of all loops fall, the slow instruction being 0. */
+/* Where most samples of all loops fall, the slow instruction being 0; never before it. */
 static void judge(const struct bench *b, struct skid *out)
 {
-	uint32_t sum[PLACES] = {0}, all = 0, best = 0;
+	uint32_t sum[PLACES] = {0}, all = 0, best = BEFORE;
 
 	for (size_t i = 0; i < LOOPS; i++) {
 		uint32_t inside = 0;
@@ -173,10 +173,10 @@ static void judge(const struct bench *b, struct skid *out)
 	}
 	for (uint32_t k = 0; k < PLACES; k++) {
 		all += sum[k];
-		if (sum[k] > sum[best])
+		if (k >= BEFORE && sum[k] > sum[best])
 			best = k;
 	}
-	if (!all)
+	if (!sum[best])
 		return;
 	out->instructions = (int)best - BEFORE;
 	out->share = (double)sum[best] / all;
@@ -240,7 +240,7 @@ bool calibrate_skid_known(const struct event *ev, struct skid *out)
 	struct figures f = {0};
 
 	if (dir)
-		calibrate_cache_get(dir, key, -BEFORE, 100, &f);
+		calibrate_cache_get(dir, key, 0, 100, &f);
 	if (f.n == 3)
 		*out = (struct skid){(int)f.p[0], f.p[1], f.p[2]};
 	return f.n == 3;

@@ -183,6 +183,14 @@ static const char *event_rest(const struct store *s)
 	return s->version == 1 ? "0, 0.0, 0.0" : "ev.skid, ev.skid_share, ev.cycles_per_ns";
 }
 
+/* Readers step so far through code: what no host can have is not known. */
+static int32_t read_skid(sqlite3_stmt *st, int column)
+{
+	int64_t skid = sqlite3_column_int64(st, column);
+
+	return skid >= 0 && skid <= STORE_SKID_MOST ? (int32_t)skid : 0;
+}
+
 static struct store_event read_event(sqlite3_stmt *st)
 {
 	return (struct store_event){
@@ -194,7 +202,7 @@ static struct store_event read_event(sqlite3_stmt *st)
 		.rate = sqlite3_column_double(st, 5),
 		.cost = sqlite3_column_double(st, 6),
 		.budget = sqlite3_column_double(st, 7),
-		.skid = sqlite3_column_int(st, 8),
+		.skid = read_skid(st, 8),
 		.skid_share = sqlite3_column_double(st, 9),
 		.cycles_per_ns = sqlite3_column_double(st, 10),
 	};

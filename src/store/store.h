@@ -76,6 +76,8 @@ int store_epoch_end(struct store *s, int64_t epoch, int64_t time, struct err *e)
 typedef int store_epoch_fn(void *arg, const struct store_epoch *epoch); /* nonzero stops */
 int store_epochs(struct store *s, store_epoch_fn *fn, void *arg, struct err *e);
 
+#define STORE_SKID_MOST 64
+
 /* How an event was sampled. period is the mean number of events (ns for clocks) a sample stands
  * for. */
 struct store_event {
@@ -86,9 +88,12 @@ struct store_event {
 	double rate;   /* samples a second and CPU that were asked for */
 	double cost;   /* measured seconds a sample, 0 unknown */
 	double budget; /* share of each CPU, 0 when the rate was given */
-	/* Of the host, by calibration; 0 unknown. */
-	int32_t skid;         /* instructions that samples fall behind the one that took the time, */
-	double skid_share;    /* and the share of them that do */
+	/*
+	 * Of the host, by calibration; 0 unknown. Instructions that samples fall behind the one
+	 * that took the time, STORE_SKID_MOST at most; the share of them that do.
+	 */
+	int32_t skid;
+	double skid_share;
 	double cycles_per_ns; /* of a busy core */
 };
 /* Finds by epoch and name, and replaces the figures, or adds; sets id. */

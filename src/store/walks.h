@@ -5,9 +5,10 @@
  *
  * A profile of walks belongs to the image that they start in; offsets are file offsets as in PC
  * profiles, targets as in edges.h. Steps are the transfers that the code alone does not tell
- * (conditional, indirect, return); the direct jumps and calls between them are in the code. Every
- * walk says how many bursts it stands for. They say more about samples that are in a PC profile
- * already, so nobody adds the two up. Reading trusts nothing.
+ * (conditional, indirect, return); the direct jumps and calls between them are in the code. A
+ * repeated string instruction counts once for every 16 elements. Every walk says how many bursts
+ * it stands for. They say more about samples that are in a PC profile already, so nobody adds the
+ * two up. Reading trusts nothing.
  */
 #ifndef CULPRIT_STORE_WALKS_H
 #define CULPRIT_STORE_WALKS_H

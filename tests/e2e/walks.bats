@@ -14,12 +14,22 @@ walks() {
 		WHERE text = 'walk'"
 }
 
+# Fails unless walks of the program lead where its code leads.
+followed() { # PROGRAM LEAST
+	local right wrong left
+	read -r right wrong left <<< "$("${CULPRIT%/culprit}/tests/fixtures/follow_walks" "$db" "$1")"
+	echo "$right right, $wrong wrong, $left left the image"
+	[ "$wrong" = 0 ]
+	[ "$right" -gt "$2" ]
+}
+
 @test "a recording keeps walks, which come along in a merge" {
 	need_root "the interpreter needs BPF"
 	record -- "$programs/known_edges" 2 > places
 	before=$(walks)
 	echo "$before walks"
 	[ "$before" -gt 100 ]
+	followed "$programs/known_edges" 100
 	"$CULPRIT" db check "$db"
 	"$CULPRIT" db merge -o "$dir/both.db" "$db"
 	db=$dir/both.db
@@ -31,6 +41,7 @@ walks() {
 	need_root "the interpreter needs BPF"
 	record --values -- "$programs/known_edges" 1 > places
 	[ "$(walks)" -gt 100 ]
+	followed "$programs/known_edges" 100
 	"$CULPRIT" db check "$db"
 	rm "$db"
 	record --no-edges -- "$programs/known_edges" 0.5 > places

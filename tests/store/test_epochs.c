@@ -108,7 +108,7 @@ static void event_figures_are_replaced(void **state)
 	again.id = 0;
 	again.period = 2e6;
 	again.cost = 1.5e-6;
-	again.skid = -2;
+	again.skid = 2;
 	again.skid_share = 0.75;
 	again.cycles_per_ns = 3.25;
 	ok(f, store_begin(f->s, &f->e));
@@ -117,8 +117,17 @@ static void event_figures_are_replaced(void **state)
 	assert_int_equal(again.id, f->event.id);
 	ok(f, store_events(f->s, keep_event, &got, &f->e));
 	assert_true(got.period == 2e6 && got.cost == 1.5e-6 && got.rate == 1000);
-	assert_int_equal(got.skid, -2);
+	assert_int_equal(got.skid, 2);
 	assert_true(got.skid_share == 0.75 && got.cycles_per_ns == 3.25);
+	for (int i = 0; i < 2; i++) {
+		again.skid =
+			i ? -1 : STORE_SKID_MOST + 1; /* which nobody would come to the end of */
+		ok(f, store_begin(f->s, &f->e));
+		ok(f, store_event(f->s, &again, &f->e));
+		ok(f, store_commit(f->s, &f->e));
+		ok(f, store_events(f->s, keep_event, &got, &f->e));
+		assert_int_equal(got.skid, 0);
+	}
 	assert_int_equal(got.epoch, f->epoch);
 }
 
