@@ -138,8 +138,8 @@ static void divide_procedure(struct why_work *w)
 
 		instructions += count * n;
 		best += count * w->why->blocks[b].best;
-		down += (e->count - e->low) * n * w->why->assumed;
-		up += (e->high - e->count) * n * w->why->assumed;
+		down += fmin(e->count - e->low, e->count) * n * w->why->assumed;
+		up += fmin(e->high - e->count, e->count) * n * w->why->assumed;
 	}
 	for (uint32_t i = 0; i < w->flow->ninsns; i++)
 		samples += w->why->insns[i].samples;

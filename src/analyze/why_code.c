@@ -154,30 +154,45 @@ static void note_writes(struct why_loop *l, const struct why_fact *f)
 }
 
 #define LOOP_BLOCKS 512 /* of larger loops every register counts as replaced */
+#define LINE        64
+#define PAGE        4096
+
+/* Code that follows on other code of the loop shares its last line and page. */
+static void note_code(struct why_loop *l, const struct flow_block *b, uint64_t *last)
+{
+	uint64_t end = b->start + (b->size ? b->size - 1 : 0);
+
+	l->lines += (uint32_t)(end / LINE - b->start / LINE) + (b->start / LINE != *last / LINE);
+	l->pages += (uint32_t)(end / PAGE - b->start / PAGE) + (b->start / PAGE != *last / PAGE);
+	*last = end;
+}
+
+static void note_block(struct why_work *w, struct why_loop *l, const struct flow_block *b)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		note_writes(l, why_fact_of(w, b->first + i));
+	l->calls |= b->end == FLOW_CALLS;
+}
 
 const struct why_loop *why_loop_of(struct why_work *w, uint32_t loop)
 {
 	struct why_loop *l = &w->loop[loop];
+	bool large = w->loops.loop[loop].nodes > LOOP_BLOCKS;
+	uint64_t last = 0;
 
 	if (l->ready)
 		return l;
 	l->ready = true;
-	if (w->loops.loop[loop].nodes > LOOP_BLOCKS) {
+	for (uint32_t b = 0; b < w->flow->nblocks; b++)
+		if (loops_contain(&w->loops, loop, b)) {
+			note_code(l, &w->flow->blocks[b], &last);
+			if (!large)
+				note_block(w, l, &w->flow->blocks[b]);
+		}
+	if (large) {
 		l->written = l->replaced = 0xffff;
 		l->calls = true;
-		return l;
-	}
-	for (uint32_t b = 0; b < w->flow->nblocks; b++) {
-		const struct flow_block *block = &w->flow->blocks[b];
-
-		if (!loops_contain(&w->loops, loop, b))
-			continue;
-		for (uint32_t i = 0; i < block->count; i++)
-			note_writes(l, why_fact_of(w, block->first + i));
-		if (block->end == FLOW_CALLS)
-			l->calls = true;
-	}
-	if (l->calls) {
+	} else if (l->calls) {
 		l->written |= (uint32_t)(REGS_ALL & ~REGS_KEPT);
 		l->replaced |= (uint32_t)(REGS_ALL & ~REGS_KEPT);
 	}

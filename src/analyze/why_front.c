@@ -361,6 +361,12 @@ void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out)
 	out->leads = is_first(w, insn);
 	out->ends = is_predicted(w, block) && insn == why_last(w, block);
 	out->fresh = freshness(w, block);
+	if (w->loops.of[block] != GRAPH_NONE) {
+		const struct why_loop *l = why_loop_of(w, w->loops.of[block]);
+
+		out->lines = l->lines;
+		out->pages = l->pages;
+	}
 	look_at_branches(w, insn, out);
 	if (insn == first)
 		look_at_edges(w, block, out);

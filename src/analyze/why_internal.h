@@ -32,9 +32,10 @@ struct why_time {
 struct why_loop {
 	bool ready;
 	bool calls;
-	uint32_t written;  /* general registers, a bit each: in any way */
-	uint32_t replaced; /* other than by adding constants */
-	int64_t by[16];    /* sum of the constants */
+	uint32_t written;      /* general registers, a bit each: in any way */
+	uint32_t replaced;     /* other than by adding constants */
+	int64_t by[16];        /* sum of the constants */
+	uint32_t lines, pages; /* of code */
 };
 
 /* Shares of the executions of a block. */
@@ -119,6 +120,7 @@ struct why_memory {
 	uint32_t stores;     /* how many stores there are on the way */
 	uint32_t far_stores; /* of them, those that are neither to the stack nor to fixed places */
 	uint32_t last_store; /* the youngest of these, or GRAPH_NONE */
+	uint32_t slow;       /* a locked or serialising one right beside it, or GRAPH_NONE */
 	uint32_t next_store; /* such a one that enters the window together with it, or GRAPH_NONE */
 };
 void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out);
@@ -134,7 +136,9 @@ struct why_front {
 	double taken;      /* share of executions that a taken transfer precedes */
 	double fresh_line; /* share that comes from another line of code, */
 	double fresh_page; /* from another page */
-	double fresh;      /* share that comes from outside of the loop */
+	double fresh;      /* share that comes from outside of the loop, */
+	uint32_t lines;    /* which has so many lines of code, */
+	uint32_t pages;    /* and pages */
 	uint32_t branch;   /* to blame, or GRAPH_NONE */
 };
 void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out);

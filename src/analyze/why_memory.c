@@ -161,6 +161,21 @@ static uint32_t store_beside(struct why_work *w, uint32_t insn)
 	return GRAPH_NONE;
 }
 
+/* Samples around what waits for all others are smeared over its neighbours. */
+static uint32_t slow_beside(struct why_work *w, uint32_t insn, const uint32_t *way, size_t n)
+{
+	const struct flow_block *b = &w->flow->blocks[w->block_of[insn]];
+	const unsigned slow = HAZARD_LOCKED | HAZARD_SERIALISING;
+
+	for (uint32_t i = insn + 1; i <= insn + 2 && i < b->first + b->count; i++)
+		if (why_fact_of(w, i)->hazards & slow)
+			return i;
+	for (size_t i = n; i > 0 && i + 2 > n; i--)
+		if (why_fact_of(w, way[i - 1])->hazards & slow)
+			return way[i - 1];
+	return GRAPH_NONE;
+}
+
 #define LINE 64
 
 /* Bytes that reach beyond what the older one had: as many in 64 are in another line. */
@@ -238,6 +253,7 @@ void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out)
 		t.reg[i].unknown = ++t.unknowns;
 	for (size_t i = 0; i < n; i++)
 		track(w, &t, way[i]);
+	out->slow = slow_beside(w, insn, way, n);
 	count_stores(w, &t, out);
 	if (t.call != GRAPH_NONE && t.steps - t.called <= AFTER_CALL)
 		out->call = t.call;

@@ -175,16 +175,28 @@ static double no_divide(struct trial *t)
 	return t->fact->hazards & HAZARD_DIVIDES ? INFINITY : 0;
 }
 
+/* Of a kind of slow operations: the instruction itself, or one beside it. */
+static double slow_here(struct trial *t, unsigned hazards)
+{
+	uint32_t beside = t->memory.slow;
+
+	t->from = t->insn;
+	if (t->fact->hazards & hazards)
+		return INFINITY;
+	if (beside == GRAPH_NONE || !(why_fact_of(t->work, beside)->hazards & hazards))
+		return 0;
+	t->from = beside;
+	return INFINITY;
+}
+
 static double no_lock(struct trial *t)
 {
-	t->from = t->insn;
-	return t->fact->hazards & HAZARD_LOCKED ? INFINITY : 0;
+	return slow_here(t, HAZARD_LOCKED);
 }
 
 static double no_fence(struct trial *t)
 {
-	t->from = t->insn;
-	return t->fact->hazards & (HAZARD_SERIALISING | HAZARD_PAUSES) ? INFINITY : 0;
+	return slow_here(t, HAZARD_SERIALISING | HAZARD_PAUSES);
 }
 
 static double no_float(struct trial *t)
@@ -293,12 +305,16 @@ static double pages_fit(struct trial *t)
 
 static double lines_back_soon(struct trial *t)
 {
-	return cycles_between(t) < CODE_LINES ? 0 : t->front.fresh * code_miss(t);
+	if (cycles_between(t) < CODE_LINES)
+		return 0;
+	return t->front.lines > CODE_LINES ? INFINITY : t->front.fresh * code_miss(t);
 }
 
 static double pages_back_soon(struct trial *t)
 {
-	return cycles_between(t) < 16 * CODE_PAGES ? 0 : t->front.fresh * WALK;
+	if (cycles_between(t) < 16 * CODE_PAGES)
+		return 0;
+	return t->front.pages > CODE_PAGES ? INFINITY : t->front.fresh * WALK;
 }
 
 static double with_a_line(struct trial *t)
@@ -405,8 +421,9 @@ static const struct rule rules[] = {
 	RULE("no alias", ALIAS, no_alias,
 		"no store before it is a multiple of 4096 bytes away, as the code shows"),
 	RULE("no division", DIVIDER, no_divide, "it neither divides nor takes a root"),
-	RULE("no lock", LOCKED, no_lock, "it is not locked"),
-	RULE("no fence", SERIALISING, no_fence, "it does not wait for all before it"),
+	RULE("no lock", LOCKED, no_lock, "neither it nor its neighbours are locked"),
+	RULE("no fence", SERIALISING, no_fence,
+		"neither it nor its neighbours wait for all before them"),
 	RULE("no conflict", CLEAR, no_conflict,
 		"no load that a store to an unknown address comes before"),
 	RULE("seldom", CLEAR, seldom_clears, "predictors of conflicts learn: one in a thousand"),
