@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 rounds=200 seconds=25
 options "$@"
-make -s -C "$root" build/bench/misses || exit 1
+make -s -C "$root" build/bench/misses build/bench/blamed || exit 1
 . "$here/recordings.sh"
 
 # Size, ways and line; not every machine tells the ways.
@@ -17,28 +17,16 @@ geometry() { # LEVEL1_DCACHE
 	echo "$(getconf "$1_SIZE"),$ways,$(getconf "$1_LINESIZE")"
 }
 
-# "IMAGE START SAMPLES DMIN DMAX IMIN IMAX", the last four in samples too.
-blamed() { # DATABASE
-	local image start
-	"$culprit" top -i "$1" --json -n 1000 | jq -r --argjson least "$rounds" \
-		'.rows[] | select(.samples >= $least and .start != null) | "\(.image) \(.start)"' |
-		while read -r image start; do
-			"$culprit" why -i "$1" --json "${image##*/}!$start" 2>/dev/null | jq -r '
-			def of($name): [.summary.dynamic[] | select(.culprit == $name)][0] // {min: 0, max: 0};
-			"\(.image) \(.start) \(.samples) " + ([of("dcache").min, of("dcache").max,
-				of("icache").min, of("icache").max] | map(tostring) | join(" "))'
-		done | awk '{ for (i = 4; i <= 7; i++) $i *= $3; print }'
-}
-
 for name in "${names[@]}"; do
 	simulate "$name" caches misses "$programs/misses" --cache-sim=yes \
 		--I1="$(geometry LEVEL1_ICACHE)" --D1="$(geometry LEVEL1_DCACHE)" \
 		--LL="$(geometry LEVEL2_CACHE)"
 	record "$name"
-	awk -v name="$name" -v repeats="$(repeats "$name")" '
+	awk -v name="$name" -v repeats="$(repeats "$name")" -v least="$rounds" '
 	NR == FNR { i[$1, $2] = 10 * $3 + 60 * $5; d[$1, $2] = 10 * $4 + 60 * $6; next }
-	($1, $2) in i { print name, $2, ($4 + $5) / 2, repeats * d[$1, $2], ($6 + $7) / 2, repeats * i[$1, $2] }
-	' "$inputs/$name.misses" <(blamed "$recordings/$name.db")
+	($1, $2) in i && $4 >= least {
+		print name, $2, ($12 + $13) / 2, repeats * d[$1, $2], ($16 + $17) / 2, repeats * i[$1, $2]
+	}' "$inputs/$name.misses" <("$programs/blamed" "$recordings/$name.db")
 done >"$work/rows"
 
 correlation() { # COLUMN COLUMN [NAME]

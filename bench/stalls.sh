@@ -1,44 +1,23 @@
 #!/bin/bash
 # How much of the stall cycles 'why' explains in the twelve programs, and how sharply: by what is left
-# unexplained, culprits a stall, and the widths of their ranges; and how long it takes to explain
-# everything. Procedures with at least -n samples. PROGRAMS and RECORDINGS: see recordings.sh.
+# unexplained, culprits a stall, and the widths of their ranges (blamed.c); and how long it takes to
+# explain everything. PROGRAMS and RECORDINGS: see recordings.sh.
 . "$(dirname "$0")/lib.sh"
-rounds=200 seconds=25
+seconds=25
 options "$@"
+make -s -C "$root" build/bench/blamed || exit 1
 . "$here/recordings.sh"
-
-# Of a procedure: "SCALE SAMPLES", then in samples: execution, static, dynamic, unexplained, gain,
-# widths of the culprits' ranges; and sums over stalls of cycles, and of cycles times culprits.
-# shellcheck disable=SC2016
-parts='
-def sum(f): map(f) | add // 0;
-.samples as $n | .summary as $s |
-[$s.execution, ($s.static | sum(.share)), 0, $s.unexplained, $s.unexplained_gain,
-	($s.dynamic | sum(.max - .min)), $s.sampling_error] as $p |
-[.blocks[].instructions[] | select(.stalls | length > 0) |
-	{cycles: (.count * ([.stalls[].max] | max)), culprits: (.stalls | length)}] as $stalls |
-([.scale, $n] + ($p | .[2] = 1 - .[0] - .[1] - .[3] - .[4] - .[6] | .[:6] | map(. * $n)) +
-	[($stalls | sum(.cycles)), ($stalls | sum(.cycles * .culprits))]) | map(tostring) | join(" ")'
-
-explain() { # DATABASE
-	local image start
-	"$culprit" top -i "$1" --json -n 1000 | jq -r --argjson least "$rounds" \
-		'.rows[] | select(.samples >= $least and .start != null) | "\(.image) \(.start)"' |
-		while read -r image start; do
-			"$culprit" why -i "$1" --json "${image##*/}!$start" 2>/dev/null | jq -r "$parts"
-		done
-}
 
 for name in "${names[@]}"; do
 	record "$name"
-	explain "$recordings/$name.db" | sed "s/^/$name /"
+	"$programs/blamed" "$recordings/$name.db" | sed "s/^/$name /"
 done >"$work/rows"
 
 line() { # TITLE [NAME]
 	awk -v title="$1" -v name="${2:-}" '
 	name == "" || $1 == name {
-		n++; samples += $3; known += $2 == "relative" ? 0 : $3; execution += $4; fixed += $5
-		dynamic += $6; unexplained += $7; gain += $8; width += $9; cycles += $10; culprits += $11
+		n++; samples += $5; known += $4 == "relative" ? 0 : $5; execution += $6; fixed += $7
+		dynamic += $8; unexplained += $9; gain += $10; width += $11; culprits += $12
 	}
 	function percent(a, b) { return b > 0 ? sprintf("%.1f", 100 * a / b) : "-" }
 	END {
@@ -46,7 +25,7 @@ line() { # TITLE [NAME]
 		printf "| %s | %d | %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", title, n, samples,
 			percent(known, samples), percent(execution, samples), percent(fixed, samples),
 			percent(stall, samples), percent(gain, samples), percent(unexplained, stall),
-			cycles > 0 ? sprintf("%.2f", culprits / cycles) : "-", percent(width, stall)
+			(dynamic > 0 ? sprintf("%.2f", culprits / dynamic) : "-"), percent(width, stall)
 	}' "$work/rows"
 }
 field() { # NUMBER of the column in the line of all programs
