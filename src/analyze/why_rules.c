@@ -554,7 +554,9 @@ static void pass_sentence(struct trial *t, const struct verdict *v)
 			*vec_add(&w->from) = v->from[c];
 		in->nstalls++;
 	}
-	qsort(w->stalls.p + in->first_stall, in->nstalls, sizeof *w->stalls.p, compare_stalls);
+	if (in->nstalls)
+		qsort(w->stalls.p + in->first_stall, in->nstalls, sizeof *w->stalls.p,
+			compare_stalls);
 }
 
 void why_accuse(struct why_work *w)

@@ -213,6 +213,22 @@ static void put_edge(const struct dot *d, uint32_t edge)
 	fputs("];\n", d->out);
 }
 
+static void put_seen(const struct dot *d)
+{
+	struct why_seen *seen;
+	size_t n = why_seen_edges(d->w, &seen);
+	char count[16];
+
+	for (size_t i = 0; i < n; i++)
+		if (d->shown[seen[i].from] && d->shown[seen[i].to])
+			fprintf(d->out,
+				"  b%u -> b%u [label=\" seen %s\", penwidth=%.2f, style=dotted];\n",
+				seen[i].from, seen[i].to,
+				why_count(seen[i].count * d->w->assumed, count),
+				0.6 + 5.4 * sqrt(d->most > 0 ? seen[i].count / d->most : 0));
+	free(seen);
+}
+
 static bool is_edge_shown(const struct dot *d, uint32_t edge)
 {
 	const struct graph_edge *ends = &d->f->graph.edge[edge];
@@ -287,6 +303,7 @@ static void put_graph(const struct dot *d)
 	for (uint32_t e = 0; e < d->f->graph.edges; e++)
 		if (is_edge_shown(d, e))
 			put_edge(d, e);
+	put_seen(d);
 	fputs("}\n", d->out);
 }
 

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "cmd/why_view.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 static void put_cpi(struct json *j, const struct why_cycles *c, double instructions)
 {
@@ -99,6 +99,24 @@ static void put_edge(struct json *j, const struct why_view *v, uint32_t edge)
 	json_close(j);
 }
 
+static void put_seen(struct json *j, const struct why_view *v)
+{
+	const struct flow *f = v->why->evidence->flow;
+	struct why_seen *seen;
+	size_t n = why_seen_edges(v->why, &seen);
+
+	for (size_t i = 0; i < n; i++) {
+		json_open(j, '{');
+		put_end(j, f, "from", seen[i].from);
+		put_end(j, f, "to", seen[i].to);
+		json_kstr(j, "kind", "seen");
+		json_kdouble(j, "count", seen[i].count);
+		json_kstr(j, "confidence", frequency_confidence_name(CONFIDENCE_LOW));
+		json_close(j);
+	}
+	free(seen);
+}
+
 static void put_heading(struct json *j, const struct why_view *v)
 {
 	const struct frequency *f = v->why->frequency;
@@ -136,6 +154,7 @@ void why_view_json(const struct why_view *v, FILE *out)
 	json_open(&j, '[');
 	for (uint32_t e = 0; e < f->graph.edges; e++)
 		put_edge(&j, v, e);
+	put_seen(&j, v);
 	json_close(&j);
 	json_close(&j);
 }

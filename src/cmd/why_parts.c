@@ -100,6 +100,46 @@ double why_block_samples(const struct why *w, uint32_t block)
 	return sum;
 }
 
+/* The ways of the jump that the first of them is of: how many, and how often all were seen. */
+static size_t ways_of_one(const struct evidence_way *ways, size_t n, double *total)
+{
+	size_t i = 0;
+
+	*total = 0;
+	for (; i < n && ways[i].insn == ways->insn; i++)
+		*total += (double)ways[i].count;
+	return i;
+}
+
+size_t why_seen_edges(const struct why *w, struct why_seen **out)
+{
+	const struct evidence *ev = w->evidence;
+	struct why_seen *list = xcalloc(ev->nways + 1, sizeof *list);
+	size_t n = 0, of_one;
+	double total;
+
+	for (size_t i = 0; i < ev->nways; i += of_one) {
+		const struct evidence_way *ways = ev->ways + i;
+		const struct flow_insn *jump = &ev->flow->insns[ways->insn];
+		uint32_t from = flow_block_at(ev->flow, jump->address);
+
+		of_one = ways_of_one(ways, ev->nways - i, &total);
+		if (jump->kind != INSN_JUMP_INDIRECT || from == GRAPH_NONE)
+			continue;
+		for (size_t k = 0; k < of_one; k++) {
+			uint32_t to =
+				ways[k].target ? GRAPH_NONE : flow_block_at(ev->flow, ways[k].to);
+
+			if (to != GRAPH_NONE && ev->flow->blocks[to].start == ways[k].to)
+				list[n++] = (struct why_seen){from, to,
+					w->frequency->block[from].count * (double)ways[k].count /
+						total};
+		}
+	}
+	*out = list;
+	return n;
+}
+
 double why_insn_cycles(const struct why *w, const struct why_insn *i)
 {
 	if (!isnan(i->cpi))

@@ -69,6 +69,13 @@ double why_block_samples(const struct why *w, uint32_t block); /* after the shif
 /* By block: whether nothing was seen of it, and nothing says that it ran. Free it. */
 bool *why_cold_blocks(const struct why *w);
 
+/* A way of an unresolved jump that was seen: the graph has no edge for it. */
+struct why_seen {
+	uint32_t from, to; /* blocks */
+	double count;      /* as the frequencies have it: its part of the block's */
+};
+size_t why_seen_edges(const struct why *w, struct why_seen **out); /* free it */
+
 /*
  * Cycles of one execution, and the CPI of the procedure. Where the scale is relative they are those
  * of the largest scale that is possible: the least. NAN where nothing ran.

@@ -40,9 +40,10 @@ adds_up() { # FILE
 		and ([.dynamic[].max] | add) >= .dynamic_total - 1e-6' "$1"
 }
 
-# What enters a block leaves it, and both are its count.
+# What enters a block leaves it, and both are its count; ways that were only seen are about right.
 conserves() { # FILE
-	jq -e '. as $p | [.blocks[] | . as $b
+	jq -e '. as $p | [.edges[] | select(.kind == "seen") | .from, .to] as $seen
+		| [.blocks[] | . as $b | select(.start | IN($seen[]) | not)
 		| ([$p.edges[] | select(.to == $b.start) | .count] | add // 0) as $in
 		| ([$p.edges[] | select(.from == $b.start) | .count] | add // 0) as $out
 		| select(($in + $out > 0) and
