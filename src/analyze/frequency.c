@@ -1,90 +1,61 @@
 #include "analyze/frequency_internal.h"
 
+#include "analyze/induction.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/vec.h"
+#include "flow/loops.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/*
- * What an instruction takes on the average where nothing is known. It only gives counts that are
- * relative anyway a likely size.
- */
-#define CYCLES_AN_INSTRUCTION 0.8
-#define CYCLES_A_NS           3.0
-
-/*
- * The samples of a block over its frequency vary from block to block by a factor of e or so: they
- * say no more than so many counts would.
- */
-#define SAMPLES_SAY 1.0
-
 #define NINETY 1.645 /* standard errors around the 90% interval */
 
-/* ---- samples as evidence ---- */
+/* What pairs of samples cannot tell: time that a hypervisor stole, loops entered anew. */
+#define ANCHOR_DOUBT 0.04
+/* A scale is known when the samples' blocks have an absolute error below, in the mean. */
+#define SCALE_KNOWN 0.12
 
-struct fit {
-	const struct evidence *ev;
-	struct traced traced;
-	double *taken;  /* by node: samples */
-	double *needed; /* by node: samples that one execution should bring */
-	struct flow_count *count;
-	double *weight; /* by node: instructions */
-};
+/* ---- anchors ---- */
 
-static double samples_of(const struct evidence *ev, const struct flow_block *b)
+typedef VEC(struct fit_anchor) anchor_list;
+
+static double samples_in(const struct fit *fit, const struct loops *loops, uint32_t loop)
 {
-	uint64_t sum = 0;
+	double sum = 0;
 
-	for (uint32_t i = 0; i < b->count; i++)
-		sum += ev->samples[b->first + i];
-	return (double)sum;
+	for (uint32_t b = 0; b < fit->ev->flow->nblocks; b++)
+		if (loops_contain(loops, loop, b))
+			sum += fit->taken[b];
+	return sum;
 }
 
-static void fit_init(struct fit *fit, const struct evidence *ev)
+/*
+ * A loop that calls nothing spends its time under its own samples, so its turns are rate times
+ * that. The samples bring their own error.
+ */
+static void find_anchors(const struct fit *fit, const struct flow_solution *s, anchor_list *out)
 {
-	const struct flow *f = ev->flow;
-	double cycles = ev->clock ? ev->period * CYCLES_A_NS : ev->period;
+	struct loops loops;
+	struct loop_rate *rates;
+	size_t n;
 
-	*fit = (struct fit){.ev = ev};
-	traced_init(&fit->traced, ev);
-	fit->taken = xcalloc(f->graph.nodes, sizeof *fit->taken);
-	fit->needed = xcalloc(f->graph.nodes, sizeof *fit->needed);
-	fit->count = xcalloc(f->graph.nodes, sizeof *fit->count);
-	fit->weight = xcalloc(f->graph.nodes, sizeof *fit->weight);
-	for (uint32_t b = 0; b < f->nblocks; b++) {
-		fit->taken[b] = samples_of(ev, &f->blocks[b]);
-		fit->weight[b] = f->blocks[b].count;
-		fit->needed[b] = f->blocks[b].count * CYCLES_AN_INSTRUCTION /
-				 (cycles > 0 ? cycles : CYCLES_AN_INSTRUCTION);
+	if (!fit->ev->clock || !fit->ev->nanchors)
+		return;
+	loops_init(&loops, &fit->traced.graph, fit->ev->flow->entry_node);
+	n = induction_rates(fit->ev, &loops, s->node, &rates);
+	for (size_t i = 0; i < n; i++) {
+		double samples = samples_in(fit, &loops, rates[i].loop);
+		double count = rates[i].rate * samples * fit->ev->period;
+
+		if (rates[i].calls || !(count > 0))
+			continue;
+		*vec_add(out) = (struct fit_anchor){rates[i].header, count,
+			sqrt(rates[i].error * rates[i].error + 1 / samples +
+				ANCHOR_DOUBT * ANCHOR_DOUBT)};
 	}
-}
-
-static void fit_deinit(struct fit *fit)
-{
-	traced_deinit(&fit->traced);
-	free(fit->taken);
-	free(fit->needed);
-	free(fit->count);
-	free(fit->weight);
-}
-
-/* flow: as far as it is known, NULL: as if all instructions ran equally often. */
-static void weaken_samples(struct fit *fit, const double *flow)
-{
-	const struct flow *f = fit->ev->flow;
-	double all = 0, even;
-
-	for (uint32_t b = 0; b < f->nblocks; b++)
-		all += fit->needed[b];
-	even = all > 0 ? (double)fit->ev->total / all : 0;
-	for (uint32_t b = 0; b < f->nblocks; b++) {
-		double expected = fit->needed[b] * (flow ? flow[b] : even);
-		double most = fit->taken[b] > expected ? fit->taken[b] : expected;
-		double say = most > SAMPLES_SAY ? SAMPLES_SAY / most : 1;
-
-		fit->count[b] = (struct flow_count){fit->taken[b] * say, fit->needed[b] * say};
-	}
+	free(rates);
+	loops_deinit(&loops);
 }
 
 /* ---- from flows to estimates ---- */
@@ -123,35 +94,47 @@ static void take_solution(
 				estimate_of(s->edge[e], s->edge_error[e].relative, s->converged);
 }
 
-static int solve(struct fit *fit, struct flow_solution *s, struct err *e)
+/* The error of the scale is that of the blocks where the samples are. */
+static void take_scale(struct frequency *to, const struct fit *fit, const struct flow_solution *s)
 {
-	const struct flow *f = fit->ev->flow;
-	const struct flow_problem p = {.graph = &fit->traced.graph,
-		.entry = f->entry_node,
-		.exit = f->exit_node,
-		.node = fit->count,
-		.outcome = fit->traced.outcome,
-		.weight = fit->weight};
+	double sum = 0, samples = 0, error;
 
-	return solver_solve(&p, s, e);
+	for (uint32_t b = 0; b < to->flow->nblocks; b++) {
+		double one = s->node_error[b].absolute;
+
+		samples += fit->taken[b];
+		sum += fit->taken[b] * (one < 1 ? one * one : 1);
+	}
+	error = samples > 0 ? sqrt(sum / samples) : 1;
+	if (!s->converged || !fit->nanchors || error > SCALE_KNOWN)
+		return;
+	to->scale = FREQUENCY_KNOWN;
+	to->scale_low = exp(-NINETY * error);
+	to->scale_high = exp(NINETY * error);
 }
 
-/* How much samples may say depends on what is expected of them, and that on the flows. */
 static int estimate(struct frequency *to, struct fit *fit, struct err *e)
 {
 	struct flow_solution s = {0};
-	int rc;
+	anchor_list anchors = {0};
+	int rc = fit_solve(fit, &s, e);
 
-	weaken_samples(fit, NULL);
-	if ((rc = solve(fit, &s, e)))
+	if (rc)
 		return rc;
-	weaken_samples(fit, s.node);
-	solver_free(&s);
-	if ((rc = solve(fit, &s, e)))
-		return rc;
-	take_solution(to, fit, &s);
-	solver_free(&s);
-	return 0;
+	find_anchors(fit, &s, &anchors);
+	if (anchors.n) {
+		solver_free(&s);
+		fit->anchors = anchors.p;
+		fit->nanchors = anchors.n;
+		rc = fit_solve(fit, &s, e);
+	}
+	if (!rc) {
+		take_solution(to, fit, &s);
+		take_scale(to, fit, &s);
+		solver_free(&s);
+	}
+	vec_deinit(&anchors);
+	return rc;
 }
 
 int frequency_create(const struct evidence *ev, struct frequency **out, struct err *e)

@@ -1,5 +1,6 @@
 /*
- * What the files of the estimator share.
+ * What the files of the estimator share: the graph that flows are solved on (frequency_graph.c),
+ * and the fit of flows to what was seen (frequency_fit.c).
  */
 #ifndef CULPRIT_ANALYZE_FREQUENCY_INTERNAL_H
 #define CULPRIT_ANALYZE_FREQUENCY_INTERNAL_H
@@ -20,5 +21,28 @@ struct traced {
 
 void traced_init(struct traced *t, const struct evidence *ev);
 void traced_deinit(struct traced *t);
+
+/* How often a block ran, from elsewhere: standard error of the logarithm. */
+struct fit_anchor {
+	uint32_t block;
+	double count, error;
+};
+
+struct fit {
+	const struct evidence *ev;
+	struct traced traced;
+	double *taken;  /* by node: samples */
+	double *needed; /* by node: samples that one execution should bring */
+	double *weight; /* by node: instructions */
+	struct flow_count *count;
+	const struct fit_anchor *anchors;
+	size_t nanchors;
+};
+
+void fit_init(struct fit *fit, const struct evidence *ev);
+void fit_deinit(struct fit *fit);
+
+/* Solves with the anchors that are set; the solution is the caller's (solver_free). */
+int fit_solve(struct fit *fit, struct flow_solution *s, struct err *e);
 
 #endif

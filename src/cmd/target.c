@@ -15,14 +15,16 @@
 #include <unistd.h>
 
 enum {
-	EDGES_STEPS = 128, /* instructions of a burst, at most */
+	/* Instructions of a burst, at most. What is seen right behind a sample is of code that was
+	   slow just then; some hundred instructions on, little of that is left. */
+	EDGES_STEPS = 512,
 	VALUES_STEPS = 64,
 	SKIP_STEPS = 16, /* passed over first, at most: where interrupts fall is not even */
 };
 #define EDGES_SHARE  0.002 /* of each CPU, at most; and of the budget if that is small: */
 #define EDGES_PART   0.2
 #define VALUES_SHARE 0.045 /* the last burst may go beyond it: 5% is not to be reached */
-#define BURST_S      1e-5  /* what one takes, about */
+#define BURST_S      2e-5  /* what one takes, about */
 #define PAIRS_S      128 /* pairs of samples begun a second and CPU: as many as a flush keeps, and */
 #define PAIRS_EVERY  8   /* not at more than one sample in so many */
 
@@ -165,6 +167,12 @@ int target_option(struct target *t, int option, const char *argument)
 	case TARGET_NO_EDGES:
 		t->no_edges = true;
 		return 0;
+	case TARGET_EDGES:
+		if (parse_share(argument, &t->edges) < 0 || !(t->edges > 0 && t->edges <= 0.2))
+			return cmd_usage(t->verb,
+				"--edges: '%s' is no share up to 20%% (write 1%% or 0.01)",
+				argument);
+		return 0;
 	case TARGET_VALUES:
 		if (argument && strcmp(argument, "shadow") && strcmp(argument, "upcall"))
 			return cmd_usage(
@@ -181,8 +189,10 @@ int target_option(struct target *t, int option, const char *argument)
 }
 
 /* What edge samples may cost: a part of the budget, or what nobody notices where there is none. */
-static double edges_share(double budget)
+static double edges_share(const struct target *t, double budget)
 {
+	if (t->edges > 0)
+		return t->edges;
 	return budget && budget * EDGES_PART < EDGES_SHARE ? budget * EDGES_PART : EDGES_SHARE;
 }
 
@@ -234,7 +244,7 @@ static void choose_rate(struct target *t, struct collector_options *o)
 	if (given)
 		return;
 	o->budget = t->budget ? t->budget : DEFAULT_BUDGET;
-	edges = t->no_edges ? 0 : edges_share(o->budget);
+	edges = t->no_edges ? 0 : edges_share(t, o->budget);
 	o->sampling.rate = c.cost > 0 ? calibrate_rate(&c, (o->budget - edges) / t->events.n) : 99;
 	/* Interpreting is part of what a sample costs. */
 	if (c.cost > 0)
@@ -250,7 +260,7 @@ static void choose_shadow(const struct target *t, double budget, struct sampler_
 	o->shadow = (struct shadow_options){.values = t->values,
 		.steps = t->values ? VALUES_STEPS : EDGES_STEPS,
 		.skip = SKIP_STEPS,
-		.share = t->values ? VALUES_SHARE : edges_share(budget),
+		.share = t->values ? VALUES_SHARE : edges_share(t, budget),
 		.user = true,
 		.kernel = true,
 		.choosy = t->only.n > 0};

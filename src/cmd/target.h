@@ -31,6 +31,7 @@ struct target {
 	VEC(const char *) only; /* names whose values are kept; none: all */
 	const char *cgroup, *database;
 	double rate, budget; /* budget is a share */
+	double edges;        /* share of each CPU for following branches; 0: as ever */
 	int prices;          /* times that the price of a sample is taken before it is believed */
 	uint64_t period;
 	enum sampler_how how;
@@ -47,6 +48,7 @@ enum {
 	TARGET_PER_PROCESS,
 	TARGET_CALIBRATE,
 	TARGET_NO_EDGES,
+	TARGET_EDGES,
 	TARGET_VALUES,
 	TARGET_PLUGIN,
 	TARGET_ONLY
@@ -64,6 +66,7 @@ enum {
 		{"bpf", no_argument, NULL, TARGET_BPF},                                           \
 		{"per-process", no_argument, NULL, TARGET_PER_PROCESS},                           \
 		{"no-edges", no_argument, NULL, TARGET_NO_EDGES},                                 \
+		{"edges", required_argument, NULL, TARGET_EDGES},                                 \
 		{"values", optional_argument, NULL, TARGET_VALUES},                               \
 		{"plugin", required_argument, NULL, TARGET_PLUGIN},                               \
 		{"only", required_argument, NULL, TARGET_ONLY},                                   \

@@ -47,6 +47,7 @@
 		"      --values=upcall the same from inside the command, with load latencies\n"    \
 		"      --plugin NAME   latency, conflicts, floats, or a file (with --values)\n"    \
 		"      --only NAME     values of this procedure or image only (repeatable)\n"      \
+		"      --edges SHARE   of each CPU, to follow branches (default 0.2%)\n"           \
 		"      --no-edges      do not keep which way branches go\n"                        \
 		"      --per-process   with -a and -G too, keep profiles by process\n"             \
 		"      --bpf, --no-bpf count in the kernel or fail; read perf's rings\n"           \
@@ -63,7 +64,7 @@
 		"      --keep-days N   forget what is older (30; 0 keeps all)\n"                   \
 		"      --keep-size N   bound of the database (1G; 0: none)\n"                      \
 		"  -e -F -c -C -G --budget --calibrate --per-process --values --only "             \
-		"--no-edges --bpf --no-bpf: as in record\n")                                       \
+		"--edges --no-edges --bpf --no-bpf: as in record\n")                               \
 	X(top, "where the time went: samples by procedure, image, process, line, ...",             \
 		"usage: culprit top [options]\n"                                                   \
 		"      --by WHAT       procedure (default), image, process, thread, comm, line,\n" \

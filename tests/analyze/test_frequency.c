@@ -1,4 +1,5 @@
 #include "analyze/frequency.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "flow/assembled.h"
@@ -302,6 +303,113 @@ static void tables_are_narrowed_to_what_was_seen(void **state)
 	run_deinit(&r);
 }
 
+/* ---- scale ---- */
+
+enum { PAIRS = 20 };
+
+/*
+ * A loop that counts by threes, sampled 1,000 times every microsecond of a clock: 1 ms in all. Of
+ * the pairs, `wrong` say something else than the rest, which is `speed` turns a nanosecond.
+ */
+static void count_turns(struct run *r, struct selected_image *im, struct procedure *p,
+	struct anchor *anchors, size_t wrong, double speed)
+{
+	const struct flow *f;
+	uint64_t loop;
+
+	assemble(".globl turns\n.type turns, @function\nturns:\n xor %eax, %eax\n"
+		 "1: add $3, %rax\n inc %ecx\n cmp %rdi, %rax\n jne 1b\n ret\n");
+	run_init(r, "turns");
+	f = r->ev.flow;
+	*p = *find_procedure("turns");
+	im->procedures.p = p;
+	im->procedures.n = 1;
+	r->ev.image = im;
+	r->ev.clock = true;
+	r->ev.period = 1000;
+	r->ev.samples[1] = r->ev.total = 1000;
+	for (uint32_t e = 0; e < f->graph.edges; e++)
+		if (f->graph.edge[e].from == 1)
+			r->ev.edges[e] = f->graph.edge[e].to == 1 ? 10000 : 10;
+	loop = f->blocks[1].start;
+	for (size_t i = 0; i < PAIRS; i++) {
+		double factor = i < wrong ? -0.1 * (double)(i + 1) : speed * (0.99 + 0.001 * i);
+
+		anchors[i] = (struct anchor){.pc = loop,
+			.last = loop + 4,
+			.between = 100000,
+			.weight = 1,
+			.changed = 1,
+			.known = 1};
+		anchors[i].difference[0] = (int64_t)(3 * 100000 * factor);
+	}
+	r->ev.anchors = anchors;
+	r->ev.nanchors = PAIRS;
+}
+
+/* Code that anchors are read from. */
+static void load_code(struct run *r, const struct procedure *p, struct buf *code)
+{
+	assert_int_equal(image_code(built, &p->ranges[0], code), 0);
+	r->ev.code = code->p;
+	r->ev.code_size = code->n;
+}
+
+static void solve_turns(size_t wrong, double speed, struct frequency **out, struct run *r)
+{
+	struct selected_image im = {0};
+	struct procedure p;
+	struct anchor anchors[PAIRS];
+	struct buf code = {0};
+	struct err e = {0};
+
+	count_turns(r, &im, &p, anchors, wrong, speed);
+	load_code(r, &p, &code);
+	assert_int_equal(frequency_create(&r->ev, out, &e), 0);
+	buf_deinit(&code);
+}
+
+static void pairs_tell_the_scale(void **state)
+{
+	struct frequency *f;
+	struct run r;
+
+	(void)state;
+	solve_turns(4, 1, &f, &r);
+	assert_int_equal(f->scale, FREQUENCY_KNOWN);
+	within(f->block[1].count, 1e6, 0.03);
+	assert_true(f->scale_low > 0.7 && f->scale_low < 1);
+	assert_true(f->scale_high > 1 && f->scale_high < 1.4);
+	within(f->block[0].count, 1e3, 0.3);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+static void pairs_that_disagree_tell_nothing(void **state)
+{
+	struct frequency *f;
+	struct run r;
+
+	(void)state;
+	solve_turns(12, 1, &f, &r);
+	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+/* No core goes round a loop of four instructions twenty times in a nanosecond. */
+static void pairs_that_cannot_be_tell_nothing(void **state)
+{
+	struct frequency *f;
+	struct run r;
+
+	(void)state;
+	solve_turns(0, 20, &f, &r);
+	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
 static int tear_down(void **state)
 {
 	forget_built();
@@ -316,6 +424,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			without_edges_nothing_is_certain, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(nothing_at_all, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(pairs_tell_the_scale, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(
+			pairs_that_disagree_tell_nothing, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(
+			pairs_that_cannot_be_tell_nothing, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(follows_what_was_seen, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(
 			tables_are_narrowed_to_what_was_seen, open_workshop, tear_down),
