@@ -57,12 +57,214 @@ static void test_cpi(void **state)
 	rig_close(&r);
 }
 
+/* A CPI that cannot be told from the best case is no stall. */
+static void test_best(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, loop);
+	run_loop(&r, 1e6);
+	took(&r, 2, 1, 1e6);
+	w = explain(&r);
+	assert_near(w->summary.dynamic, 0, 0.06);
+	assert_near(sum(&w->summary), 1, 1e-9);
+	assert_near(w->blocks[1].actual, w->blocks[1].best, 0.06);
+	rig_close(&r);
+}
+
+/* Twice as fast as it can be: that is said. */
+static void test_gain(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, loop);
+	run_loop(&r, 1e6);
+	took(&r, 2, 0.5, 1e6);
+	w = explain(&r);
+	assert_near(w->summary.unexplained_gain, -0.95, 0.1);
+	assert_near(w->summary.dynamic, 0, 1e-9);
+	assert_near(sum(&w->summary), 1, 1e-9);
+	rig_close(&r);
+}
+
+/* Two samples where none is expected could be chance nowhere; one could. */
+static void test_chance(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, loop);
+	run_loop(&r, 2000);
+	r.evidence.samples[2] = 1;
+	w = explain(&r);
+	assert_near(w->summary.dynamic, 0, 1e-9);
+	assert_true(w->summary.sampling_error < 0); /* two cycles in 1000 were expected elsewhere */
+	r.evidence.samples[2] = 20;
+	w = explain(&r);
+	assert_near(w->summary.dynamic, 0.9, 0.1);
+	assert_near(sum(&w->summary), 1, 1e-9);
+	rig_close(&r);
+}
+
+/* The chain of multiplications is what the best case waits for. */
+static void test_static(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, FUNCTION("f", "xor %eax, %eax\n1: imul %rcx, %rdx\n inc %rax\n"
+				   "cmp %rsi, %rax\n jne 1b\n ret\n"));
+	run_loop(&r, 1e6);
+	took(&r, 1, 3, 1e6);
+	w = explain(&r);
+	assert_near(w->blocks[1].best, 3, 0.1);
+	assert_true(w->insns[1].stopped > 2);
+	assert_int_equal(w->insns[1].cause, WHY_OPERAND);
+	assert_int_equal(w->insns[1].on, 1);
+	assert_near(w->summary.cause[WHY_OPERAND], 0.8, 0.02);
+	assert_near(w->summary.execution, 0.2, 0.02);
+	assert_near(w->summary.dynamic + w->summary.unexplained, 0, 0.02);
+	rig_close(&r);
+}
+
+/* ---- the scale ---- */
+
+static void test_relative(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, loop);
+	run_loop(&r, 1e6);
+	took(&r, 1, 30, 1e6);
+	took(&r, 2, 1, 1e6);
+	r.frequency.scale = FREQUENCY_RELATIVE;
+	r.frequency.scale_low = 0;
+	r.frequency.scale_high = INFINITY;
+	w = explain(&r);
+	assert_true(isnan(w->insns[1].cpi) && isnan(w->cpi.actual) && isnan(w->blocks[1].actual));
+	assert_true(isinf(w->insns[1].cpi_high) && isinf(w->cpi.high));
+	/* 31 times as often would be the best case; a little more is allowed. */
+	assert_near(w->assumed, 32.5, 2);
+	assert_near(w->insns[1].cpi_low, 0.92, 0.1);
+	assert_near(sum(&w->summary), 1, 1e-9);
+	rig_close(&r);
+}
+
+static void test_program(void **state)
+{
+	struct why_program p = {0};
+	struct why_summary s;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, loop);
+	run_loop(&r, 1e6);
+	took(&r, 1, 30, 1e6);
+	took(&r, 2, 1, 1e6);
+	why_program_add(&p, explain(&r));
+	why_program_add(&p, r.why);
+	r.frequency.scale = FREQUENCY_RELATIVE;
+	why_program_add(&p, explain(&r));
+	why_program_add_unseen(&p, 5e6);
+	assert_near(p.known, 62e6, 1);
+	assert_near(p.relative, 31e6, 1);
+	assert_near(p.unseen, 5e6, 1);
+	assert_near(p.instructions, 2 * 5.002e6, 1e3);
+	s = why_program_summary(&p);
+	assert_near(sum(&s), 1, 1e-9);
+	assert_near(s.dynamic, 30 / 31.0, 0.005);
+	rig_close(&r);
+
+	p = (struct why_program){.relative = 1};
+	s = why_program_summary(&p);
+	assert_near(sum(&s), 0, 0);
+}
+
+/* ---- the shift ---- */
+
+/* Behind a load and behind a compare that jumps there: the load is likelier to have taken long. */
+static void test_join(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, FUNCTION("f", "nop\n test %edi, %edi\n je 1f\n mov (%rsi), %rcx\n"
+				   "1: add %rcx, %rdx\n ret\n"));
+	entered(&r, 1e6);
+	went(&r, 0, 1, 5e5);
+	went(&r, 0, 2, 5e5);
+	went(&r, 1, 2, 5e5);
+	left(&r, 2, 1e6);
+	r.evidence.samples[4] = 2400;
+	w = explain(&r);
+	assert_near(w->insns[3].samples, 2000, 1e-6);
+	/* The compare that is fused with its branch has what both took. */
+	assert_near(w->insns[1].samples, 400, 1e-6);
+	assert_near(w->insns[2].samples, 0, 0);
+	rig_close(&r);
+}
+
+static void test_entry(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, loop);
+	run_loop(&r, 1e6);
+	r.evidence.samples[0] = 10;
+	r.evidence.samples[2] = 100;
+	w = explain(&r);
+	assert_near(w->insns[0].samples, 10, 0);
+	assert_near(w->insns[1].samples, 100, 0);
+	/* Precise events stand where they belong. */
+	r.machine.skid = 0;
+	w = explain(&r);
+	assert_near(w->insns[2].samples, 100, 0);
+	r.machine.skid = 2;
+	w = explain(&r);
+	assert_near(w->insns[1].samples, 0, 1e-9);
+	assert_near(w->insns[4].samples, 100 * (1e6 - 1000) * 4 / ((1e6 - 1000) * 4 + 1000), 1e-6);
+	rig_close(&r);
+}
+
+/* No time event, no time. */
+static void test_no_time(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, loop);
+	r.evidence.period = 0;
+	assert_true(why_create(&r.evidence, &r.frequency, &r.machine, &r.why, &r.e) < 0);
+	assert_non_null(strstr(r.e.text, "cpu-clock"));
+	assert_null(r.why);
+	rig_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cpi),
+		cmocka_unit_test(test_best),
+		cmocka_unit_test(test_gain),
+		cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_static),
+		cmocka_unit_test(test_relative),
+		cmocka_unit_test(test_program),
+		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_no_time),
 	};
-
 	int r = cmocka_run_group_tests(tests, open_workshop, close_workshop);
 
 	forget_built();
