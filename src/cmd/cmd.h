@@ -44,6 +44,10 @@ int cmd_bad_option(const char *verb, int c, char **argv);
 /* One line on standard error that is no error. */
 void cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* What long work is at, on a terminal only; replaced by the next, removed by the end. */
+void cmd_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cmd_progress_end(void);
+
 /* The file that -o names. A full disk must not look like success; main sees to standard output. */
 int cmd_output_open(const char *path, FILE **out, struct err *e);
 int cmd_output_close(const char *path, FILE *out, struct err *e);

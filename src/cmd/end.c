@@ -7,6 +7,7 @@
 #include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 void cmd_put(FILE *out, const char *s)
 {
@@ -73,6 +74,25 @@ void cmd_note(const char *fmt, ...)
 	put_formatted(fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+}
+
+void cmd_progress(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (isatty(STDERR_FILENO) != 1)
+		return;
+	fputc('\r', stderr);
+	va_start(ap, fmt);
+	put_formatted(fmt, ap);
+	va_end(ap);
+	fputs("\033[K", stderr);
+}
+
+void cmd_progress_end(void)
+{
+	if (isatty(STDERR_FILENO) == 1)
+		fputs("\r\033[K", stderr);
 }
 
 int cmd_output_open(const char *path, FILE **out, struct err *e)

@@ -55,8 +55,11 @@ static int estimate(struct explanation *x, struct selection *sel, struct err *e)
 {
 	struct selected_image *im = selection_image(sel, x->row->image->id);
 	const struct frequencies_row *row;
-	int rc = frequencies_create(sel, im, &x->frequencies, e);
+	int rc;
 
+	cmd_progress("analysing %s", selected_image_name(im));
+	rc = frequencies_create(sel, im, &x->frequencies, e);
+	cmd_progress_end();
 	if (rc)
 		return rc;
 	row = frequencies_of(x->frequencies, x->row->procedure);

@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Rows without -n. */
 enum { TEXT_ROWS = 20, JSON_ROWS = 100 };
@@ -146,18 +145,6 @@ static int add_image(
 	return rc;
 }
 
-static void show_progress(const struct overview *o, size_t done)
-{
-	if (isatty(STDERR_FILENO) == 1)
-		fprintf(stderr, "\r%zu of %zu procedures analysed\033[K", done, o->rows.n);
-}
-
-static void end_progress(void)
-{
-	if (isatty(STDERR_FILENO) == 1)
-		fputs("\r\033[K", stderr);
-}
-
 static int analyse(struct overview *o, struct err *e)
 {
 	const struct tally_row *rows;
@@ -172,10 +159,10 @@ static int analyse(struct overview *o, struct err *e)
 		end = i + 1;
 		while (end < o->rows.n && o->rows.p[end]->image == o->rows.p[i]->image)
 			end++;
-		show_progress(o, i);
+		cmd_progress("%zu of %zu procedures analysed", i, o->rows.n);
 		rc = add_image(o, o->rows.p + i, end - i, e);
 	}
-	end_progress();
+	cmd_progress_end();
 	why_program_add_unseen(&o->program, (double)o->unseen * o->per_sample);
 	return rc;
 }
