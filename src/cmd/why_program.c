@@ -7,6 +7,7 @@
 #include "base/term.h"
 #include "cmd/cmd.h"
 #include "cmd/explain.h"
+#include "cmd/shorten.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -299,7 +300,15 @@ static void print_heading(const struct overview *o)
 	}
 }
 
-enum { LOST_WIDTH = 8, SAMPLES_WIDTH = 8, CYCLES_WIDTH = 10, ADDRESS_WIDTH = 8, INDENT = 42 };
+enum {
+	LOST_WIDTH = 8,
+	SAMPLES_WIDTH = 8,
+	CYCLES_WIDTH = 10,
+	ADDRESS_WIDTH = 14,
+	INDENT = LOST_WIDTH + SAMPLES_WIDTH + CYCLES_WIDTH + ADDRESS_WIDTH + 2,
+	TEXT_WIDTH = 48,
+	WIDE = 130, /* columns of a terminal */
+};
 
 static void print_reasons(const struct worst *w)
 {
@@ -328,30 +337,63 @@ static void print_reasons(const struct worst *w)
 			why_range(i->unexplained, i->unexplained, cycles));
 }
 
+/* What comes behind the procedure's name: ", gzip, deflate.c:123". */
+static char *image_and_line(const struct worst *w)
+{
+	const char *image = selected_image_name(w->row->image);
+	const char *slash = w->file ? strrchr(w->file, '/') : NULL;
+
+	if (!w->file)
+		return xasprintf(", %s", image);
+	return xasprintf(", %s, %s:%d", image, slash ? slash + 1 : w->file, w->line);
+}
+
+/* From a column of the terminal on; a long name gives way. */
+static void print_procedure(const struct worst *w, size_t column)
+{
+	enum { LEAST = 16 };
+	_cleanup_free_ char *behind = image_and_line(w);
+	size_t width = (size_t)term_width(), used = column + text_columns(behind);
+	size_t left = width > used + LEAST ? width - used : LEAST;
+	_cleanup_free_ char *name = shorten_name(w->row->name, width ? left : 0);
+
+	cmd_put(stdout, name);
+	fputs(term_dim(), stdout);
+	cmd_put(stdout, behind);
+	printf("%s\n", term_reset());
+}
+
+/* Instruction and procedure: on one line where the terminal has room for both. */
+static void print_where(const struct worst *w)
+{
+	const char *text = w->text ? w->text : "?";
+	size_t columns = text_columns(text);
+
+	if (term_width() >= WIDE) {
+		size_t gap = columns < TEXT_WIDTH ? TEXT_WIDTH - columns : 2;
+
+		cmd_put(stdout, text);
+		printf("%*s", (int)gap, "");
+		print_procedure(w, INDENT + columns + gap);
+	} else {
+		print_procedure(w, INDENT);
+		printf("%*s", INDENT, "");
+		cmd_put(stdout, text);
+		printf("\n");
+	}
+}
+
 static void print_worst(const struct overview *o, const struct worst *w)
 {
 	const struct why_insn *i = &w->place.insn;
-	bool bound = isnan(i->cpi);
+	const char *bound = isnan(i->cpi) ? ">" : "";
 	char lost[16], cy[16], cycles[24];
-	const char *slash = w->file ? strrchr(w->file, '/') : NULL;
 
-	snprintf(lost, sizeof lost, "%s%.2f%%", bound ? ">" : "",
-		100 * w->place.lost / all_cycles(o));
-	snprintf(cycles, sizeof cycles, "%s%s", bound ? ">" : "", why_cy(w->place.cycles, cy));
+	snprintf(lost, sizeof lost, "%s%.2f%%", bound, 100 * w->place.lost / all_cycles(o));
+	snprintf(cycles, sizeof cycles, "%s%s", bound, why_cy(w->place.cycles, cy));
 	printf("%s%*s%*.0f%*s%*" PRIx64 "%s  ", term_bold(), LOST_WIDTH, lost, SAMPLES_WIDTH,
-		i->samples, CYCLES_WIDTH, cycles, ADDRESS_WIDTH + 6, w->place.address,
-		term_reset());
-	cmd_put(stdout, w->row->name);
-	printf("%s, ", term_dim());
-	cmd_put(stdout, selected_image_name(w->row->image));
-	if (w->file) {
-		printf(", ");
-		cmd_put(stdout, slash ? slash + 1 : w->file);
-		printf(":%d", w->line);
-	}
-	printf("%s\n%*s", term_reset(), INDENT, "");
-	cmd_put(stdout, w->text ? w->text : "?");
-	printf("\n");
+		i->samples, CYCLES_WIDTH, cycles, ADDRESS_WIDTH, w->place.address, term_reset());
+	print_where(w);
 	print_reasons(w);
 }
 
@@ -366,7 +408,7 @@ static void print_text(const struct overview *o)
 		printf("The instructions that lost most time to stalls:\n%s%*s%*s%*s%*s  "
 		       "instruction%s\n",
 			term_bold(), LOST_WIDTH, "lost", SAMPLES_WIDTH, "samples", CYCLES_WIDTH,
-			"cycles", ADDRESS_WIDTH + 6, "address", term_reset());
+			"cycles", ADDRESS_WIDTH, "address", term_reset());
 	vec_each (w, &o->worst)
 		print_worst(o, *w);
 	report_epochs_note(o->report);
