@@ -86,6 +86,11 @@ struct why_machine {
 	/* Lines of 64 bytes and pages that hold nearly all executed code; 0: unknown. */
 	uint64_t hot_lines, hot_pages;
 	struct foresight *foresight; /* owned; NULL: there are no walks */
+	/* Sampled events that bound a culprit (L1-dcache-load-misses, branch-misses, ...). */
+	struct {
+		size_t number; /* in the selection; SIZE_MAX: there is none */
+		double period;
+	} event[CULPRITS];
 };
 
 /* By the host and the time event of the selection. */

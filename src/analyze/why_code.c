@@ -140,17 +140,12 @@ static void note_writes(struct why_loop *l, const struct why_fact *f)
 	for (unsigned i = 0; i < f->model.nwrites; i++) {
 		uint8_t reg = f->model.write[i].reg;
 
-		if (reg >= 16)
-			continue;
-		l->written |= 1u << reg;
-		if (reg != f->model.moved)
+		if (reg < 16 && reg != f->model.moved)
 			l->replaced |= 1u << reg;
 	}
-	if (f->model.moved < 16) {
-		l->written |= 1u << f->model.moved;
+	if (f->model.moved < 16)
 		l->by[f->model.moved] =
 			(int64_t)((uint64_t)l->by[f->model.moved] + (uint64_t)f->model.by);
-	}
 }
 
 #define LOOP_BLOCKS 512 /* of larger loops every register counts as replaced */
@@ -190,10 +185,9 @@ const struct why_loop *why_loop_of(struct why_work *w, uint32_t loop)
 				note_block(w, l, &w->flow->blocks[b]);
 		}
 	if (large) {
-		l->written = l->replaced = 0xffff;
+		l->replaced = 0xffff;
 		l->calls = true;
 	} else if (l->calls) {
-		l->written |= (uint32_t)(REGS_ALL & ~REGS_KEPT);
 		l->replaced |= (uint32_t)(REGS_ALL & ~REGS_KEPT);
 	}
 	return l;

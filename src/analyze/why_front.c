@@ -214,20 +214,11 @@ static bool apart(const struct flow_insn *a, const struct flow_insn *b, uint64_t
 	return (a->address + a->length - 1) / unit != (b->address + b->length - 1) / unit;
 }
 
-/* Whether control comes to the block by a transfer that is taken. */
-static bool is_taken(const struct why_work *w, uint32_t edge)
-{
-	uint32_t from = w->flow->graph.edge[edge].from;
-
-	return w->flow->edge_kind[edge] != FLOW_EDGE_FALL ||
-	       w->flow->blocks[from].end == FLOW_CALLS;
-}
-
 static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *out)
 {
 	const struct graph *g = &w->flow->graph;
 	const struct flow_insn *first = &w->flow->insns[w->flow->blocks[block].first];
-	double all = 0, line = 0, page = 0, taken = 0;
+	double all = 0, line = 0, page = 0;
 
 	graph_each_in (e, g, block) {
 		uint32_t from = g->edge[*e].from;
@@ -236,7 +227,6 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 			from == w->flow->entry_node || w->flow->blocks[from].end == FLOW_CALLS;
 
 		all += count;
-		taken += is_taken(w, *e) ? count : 0;
 		if (!outside) {
 			const struct flow_block *b = &w->flow->blocks[from];
 			const struct flow_insn *last = &w->flow->insns[b->first + b->count - 1];
@@ -250,7 +240,6 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 	}
 	if (!(all > 0))
 		return;
-	out->taken = taken / all;
 	out->fresh_line = line / all;
 	out->fresh_page = page / all;
 }

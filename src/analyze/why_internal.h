@@ -32,9 +32,8 @@ struct why_time {
 struct why_loop {
 	bool ready;
 	bool calls;
-	uint32_t written;      /* general registers, a bit each: in any way */
-	uint32_t replaced;     /* other than by adding constants */
-	int64_t by[16];        /* sum of the constants */
+	uint32_t replaced; /* general registers, a bit each, that change other than by constants */
+	int64_t by[16];    /* sum of the constants */
 	uint32_t lines, pages; /* of code */
 };
 
@@ -103,7 +102,7 @@ enum why_place why_place_of(
 void why_shift(struct why_work *w);                  /* why_shift.c: why_insn.samples */
 int why_schedule(struct why_work *w, struct err *e); /* why_model.c: best case, static stalls */
 void why_lay_out(struct why_work *w);                /* why_layout.c: why_work.time */
-void why_accuse(struct why_work *w);                 /* why_rules.c: stalls */
+void why_accuse(struct why_work *w);                 /* why_trial.c: stalls */
 void why_sum_up(struct why_work *w);                 /* why_summary.c */
 
 /* ---- what rules look at ---- */
@@ -115,13 +114,12 @@ struct why_memory {
 	uint32_t maybe;      /* a smaller store by an index into where it loads, or GRAPH_NONE */
 	uint32_t aliased;    /* one that stores a multiple of 4096 bytes away, or GRAPH_NONE */
 	uint32_t call;       /* one just before it, or GRAPH_NONE */
-	uint32_t touched;    /* a load that was nearest to it, or GRAPH_NONE, */
-	uint32_t apart;      /* bytes that it reaches beyond that one; 64: there is none */
-	uint32_t stores;     /* how many stores there are on the way */
-	uint32_t far_stores; /* of them, those that are neither to the stack nor to fixed places */
+	uint32_t apart;      /* bytes that it reaches beyond what an older load had; 64: too far */
+	uint32_t far_stores; /* stores on the way that are neither to the stack nor to fixed places
+			      */
 	uint32_t last_store; /* the youngest of these, or GRAPH_NONE */
-	uint32_t slow;       /* a locked or serialising one right beside it, or GRAPH_NONE */
 	uint32_t next_store; /* such a one that enters the window together with it, or GRAPH_NONE */
+	uint32_t slow;       /* a locked or serialising one right beside it, or GRAPH_NONE */
 };
 void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out);
 
@@ -133,7 +131,6 @@ struct why_front {
 	double missed;     /* cycles that mispredicted transfers can have cost it, */
 	double likely;     /* and likely did */
 	bool foreseen;     /* the latter by walks */
-	double taken;      /* share of executions that a taken transfer precedes */
 	double fresh_line; /* share that comes from another line of code, */
 	double fresh_page; /* from another page */
 	double fresh;      /* share that comes from outside of the loop, */

@@ -173,6 +173,35 @@ static int find_calibration(struct why_machine *m, struct selection *sel, size_t
 	return 0;
 }
 
+/* Those that count the misses of the first level: whoever misses none of it costs nothing. */
+static const struct {
+	const char *name;
+	enum culprit culprit;
+} bounding[] = {
+	{"L1-dcache-load-misses", CULPRIT_DCACHE},
+	{"dTLB-load-misses", CULPRIT_DTLB},
+	{"L1-icache-load-misses", CULPRIT_ICACHE},
+	{"iTLB-load-misses", CULPRIT_ITLB},
+	{"branch-misses", CULPRIT_MISPREDICT},
+};
+
+static void find_events(struct why_machine *m, const struct selected_event *events, size_t n)
+{
+	for (unsigned c = 0; c < CULPRITS; c++)
+		m->event[c].number = SIZE_MAX;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof bounding / sizeof *bounding; k++) {
+			size_t length = strlen(bounding[k].name);
+			const char *name = events[i].name;
+
+			if (strncmp(name, bounding[k].name, length) ||
+				(name[length] && name[length] != ':'))
+				continue;
+			m->event[bounding[k].culprit].number = i;
+			m->event[bounding[k].culprit].period = events[i].period;
+		}
+}
+
 int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e)
 {
 	struct why_machine found = {.own = 1};
@@ -180,7 +209,7 @@ int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e
 	const struct selected_event *events;
 	int rc;
 
-	selection_events(sel, &events);
+	find_events(&found, events, selection_events(sel, &events));
 	found.model = model_of_host(&found.known);
 	if (time == SIZE_MAX) {
 		found.cycles_per_ns = nominal_clock();

@@ -136,11 +136,8 @@ static uint32_t kept(const struct tracker *t)
 static void count_stores(struct why_work *w, const struct tracker *t, struct why_memory *out)
 {
 	for (uint32_t i = 1; i <= kept(t); i++)
-		if (back(t, i)->stores) {
-			out->stores++;
-			if (stores_far(w, back(t, i)->insn) && !out->far_stores++)
-				out->last_store = back(t, i)->insn;
-		}
+		if (back(t, i)->stores && stores_far(w, back(t, i)->insn) && !out->far_stores++)
+			out->last_store = back(t, i)->insn;
 }
 
 /* Instructions enter the window by the width of the core, all or none. */
@@ -190,7 +187,6 @@ static void note_touched(const struct access *old, const struct address *a, stru
 	beyond = (uint64_t)(start < 0 ? -start : 0) + (uint64_t)(end > 0 ? end : 0);
 	if (beyond < out->apart) {
 		out->apart = (uint32_t)beyond;
-		out->touched = old->insn;
 	}
 }
 
@@ -244,7 +240,6 @@ void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out)
 	*out = (struct why_memory){.stored_by = GRAPH_NONE,
 		.maybe = GRAPH_NONE,
 		.aliased = GRAPH_NONE,
-		.touched = GRAPH_NONE,
 		.call = GRAPH_NONE,
 		.apart = LINE,
 		.last_store = GRAPH_NONE,

@@ -196,10 +196,9 @@ int why_schedule(struct why_work *w, struct err *e)
 
 		for (uint32_t at = 0; runs && at < block->count && !rc; at += PIECE) {
 			uint32_t count = block->count - at < PIECE ? block->count - at : PIECE;
-			struct scoreboard_sum sum;
 
 			make_run(w, block->first + at, count, r);
-			rc = scoreboard_block(w->board, r->insn, r->n, r->out, &sum);
+			rc = scoreboard_block(w->board, r->insn, r->n, r->out, NULL);
 			if (rc)
 				break;
 			take_means(w, r, block->first + at, count);

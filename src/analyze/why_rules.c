@@ -1,16 +1,13 @@
 /*
- * Culprits (the paper's 6.3): every one is guilty of every dynamic stall until a rule acquits it or
- * says how much it can have cost at most. What nobody can have cost is unexplained; what only one
- * can have cost is his.
- *
- * Cycles are those of today's server cores, rounded up where cores differ: they only bound.
+ * The rules that acquit, each on its own. Cycles are those of today's server cores, rounded up
+ * where cores differ: they only bound.
  */
-#include "analyze/why_internal.h"
+#include "analyze/why_trial.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum cost {
+	REFILL = 25,     /* the pipeline, after a mispredicted branch */
 	BUBBLE = 1,      /* behind a taken branch */
 	SLOW_DECODE = 3, /* of a prefix that changes the length */
 	MEMORY = 400,    /* a load from memory */
@@ -35,71 +32,48 @@ enum cost {
 #define LIKELY_LOW  0.6
 #define LIKELY_HIGH 1.4
 
-/* A stalled instruction and what is known of it. */
-struct trial {
-	struct why_work *work;
-	uint32_t insn;
-	const struct why_fact *fact;
-	double count, cpi, stall; /* cycles of each execution */
-	double known;             /* what the model knows of a slow operation */
-	struct why_front front;
-	struct why_memory memory;
-	enum why_place place; /* of what it loads or stores */
-	int64_t stride;
-	double left;   /* of the stall: more than all other culprits can have cost */
-	uint32_t from; /* whom the rule at work would blame, or GRAPH_NONE */
-};
-
-/* The most cycles that the culprit can have cost; INFINITY: no idea. */
-typedef double rule_fn(struct trial *t);
-
-struct rule {
-	struct why_rule_words words;
-	rule_fn *fn;
-};
-
 /* ---- data ---- */
 
-static double no_load(struct trial *t)
+static double no_load(struct why_trial *t)
 {
 	t->from = t->insn;
 	return t->fact->loads ? INFINITY : 0;
 }
 
-static double just_stored(struct trial *t)
+static double just_stored(struct why_trial *t)
 {
 	return t->memory.stored_by == GRAPH_NONE ? INFINITY : 0;
 }
 
-static double same_data_line(struct trial *t)
+static double same_data_line(struct why_trial *t)
 {
 	return t->memory.apart < LINE ? (double)MEMORY * t->memory.apart / LINE : INFINITY;
 }
 
-static double same_place(struct trial *t)
+static double same_place(struct why_trial *t)
 {
 	return t->place == WHY_PLACE_SAME ? t->front.fresh * MEMORY : INFINITY;
 }
 
-static double near_place(struct trial *t)
+static double near_place(struct why_trial *t)
 {
 	if (t->place == WHY_PLACE_STACK)
 		return NEAR_CACHE / 16.0;
 	return t->place == WHY_PLACE_FIXED ? NEAR_CACHE / 8.0 : INFINITY;
 }
 
-static double less_the_branch(struct trial *t)
+static double less_the_branch(struct why_trial *t)
 {
 	return t->front.foreseen ? fmax(0, t->stall - LIKELY_LOW * t->front.likely) : INFINITY;
 }
 
-static double no_access(struct trial *t)
+static double no_access(struct why_trial *t)
 {
 	t->from = t->insn;
 	return t->fact->loads || t->fact->stores ? INFINITY : 0;
 }
 
-static double known_page(struct trial *t)
+static double known_page(struct why_trial *t)
 {
 	switch (t->place) {
 	case WHY_PLACE_STACK:
@@ -117,25 +91,25 @@ static double known_page(struct trial *t)
 
 /* A TLB of the second level answers in seven cycles, which a miss of the cache hides; what it does
  * not hold is so much data that the cache's misses go far. */
-static double with_a_miss(struct trial *t)
+static double with_a_miss(struct why_trial *t)
 {
 	return t->stall < FAR ? t->stall / 12 : fmin(WALK, t->stall / 8);
 }
 
 /* ---- stores ---- */
 
-static double no_store(struct trial *t)
+static double no_store(struct why_trial *t)
 {
 	t->from = t->fact->stores ? t->insn : t->memory.next_store;
 	return t->from == GRAPH_NONE ? 0 : INFINITY;
 }
 
-static double loads_first(struct trial *t)
+static double loads_first(struct why_trial *t)
 {
 	return t->fact->loads ? 0 : INFINITY;
 }
 
-static double stores_hit(struct trial *t)
+static double stores_hit(struct why_trial *t)
 {
 	if (!t->fact->stores)
 		return INFINITY; /* the one beside it is far */
@@ -149,7 +123,7 @@ static double stores_hit(struct trial *t)
 	}
 }
 
-static double no_partial_store(struct trial *t)
+static double no_partial_store(struct why_trial *t)
 {
 	t->from = t->memory.stored_by;
 	if (t->from != GRAPH_NONE && !t->memory.covered)
@@ -161,7 +135,7 @@ static double no_partial_store(struct trial *t)
 	return t->from == GRAPH_NONE ? 0 : BLOCKED;
 }
 
-static double no_alias(struct trial *t)
+static double no_alias(struct why_trial *t)
 {
 	t->from = t->memory.aliased;
 	return t->from == GRAPH_NONE ? 0 : ALIASED;
@@ -169,14 +143,14 @@ static double no_alias(struct trial *t)
 
 /* ---- operations ---- */
 
-static double no_divide(struct trial *t)
+static double no_divide(struct why_trial *t)
 {
 	t->from = t->insn;
 	return t->fact->hazards & HAZARD_DIVIDES ? INFINITY : 0;
 }
 
 /* Of a kind of slow operations: the instruction itself, or one beside it. */
-static double slow_here(struct trial *t, unsigned hazards)
+static double slow_here(struct why_trial *t, unsigned hazards)
 {
 	uint32_t beside = t->memory.slow;
 
@@ -189,28 +163,28 @@ static double slow_here(struct trial *t, unsigned hazards)
 	return INFINITY;
 }
 
-static double no_lock(struct trial *t)
+static double no_lock(struct why_trial *t)
 {
 	return slow_here(t, HAZARD_LOCKED);
 }
 
-static double no_fence(struct trial *t)
+static double no_fence(struct why_trial *t)
 {
 	return slow_here(t, HAZARD_SERIALISING | HAZARD_PAUSES);
 }
 
-static double no_float(struct trial *t)
+static double no_float(struct why_trial *t)
 {
 	t->from = t->insn;
 	return t->fact->hazards & HAZARD_FLOAT ? ASSIST : 0;
 }
 
-static double too_short(struct trial *t)
+static double too_short(struct why_trial *t)
 {
 	return t->stall < ASSIST / 16 ? 0 : INFINITY;
 }
 
-static double no_call(struct trial *t)
+static double no_call(struct why_trial *t)
 {
 	t->from = t->insn;
 	switch (t->work->flow->insns[t->insn].kind) {
@@ -222,13 +196,13 @@ static double no_call(struct trial *t)
 	}
 }
 
-static double no_conflict(struct trial *t)
+static double no_conflict(struct why_trial *t)
 {
 	t->from = t->memory.last_store;
 	return t->fact->loads && t->memory.far_stores ? INFINITY : 0;
 }
 
-static double seldom_clears(struct trial *t)
+static double seldom_clears(struct why_trial *t)
 {
 	(void)t;
 	return CLEAR / 1000.0;
@@ -236,26 +210,26 @@ static double seldom_clears(struct trial *t)
 
 /* ---- instructions ---- */
 
-static double not_missed(struct trial *t)
+static double not_missed(struct why_trial *t)
 {
 	t->from = t->front.branch;
 	return t->front.missed;
 }
 
 /* Whether it touches memory that need not be in a near cache. */
-static bool goes_far(const struct trial *t)
+static bool goes_far(const struct why_trial *t)
 {
 	return (t->fact->loads || t->fact->stores) && t->place != WHY_PLACE_STACK &&
 	       t->place != WHY_PLACE_FIXED;
 }
 
-static double as_foreseen(struct trial *t)
+static double as_foreseen(struct why_trial *t)
 {
 	return goes_far(t) ? LIKELY_HIGH * t->front.likely : INFINITY;
 }
 
 /* All cycles of the program over executions: no more can pass on the average in between. */
-static double cycles_between(const struct trial *t)
+static double cycles_between(const struct why_trial *t)
 {
 	double cycles = t->work->machine->cycles;
 
@@ -263,7 +237,7 @@ static double cycles_between(const struct trial *t)
 }
 
 /* An instruction that is not in the first cache; what hardly ever runs is in none. */
-static double code_miss(const struct trial *t)
+static double code_miss(const struct why_trial *t)
 {
 	if (cycles_between(t) > FORGOTTEN)
 		return MEMORY;
@@ -271,58 +245,58 @@ static double code_miss(const struct trial *t)
 }
 
 /* What else is to blame shows elsewhere; misses of code show where nothing else can. */
-static double as_elsewhere(struct trial *t)
+static double as_elsewhere(struct why_trial *t)
 {
 	return goes_far(t) || t->front.missed > 0 ? 2 * t->front.fresh_line * t->work->code_cost
 						  : INFINITY;
 }
 
-static double same_line(struct trial *t)
+static double same_line(struct why_trial *t)
 {
 	t->from = t->insn;
 	return t->front.fresh_line > 0.01 ? t->front.fresh_line * code_miss(t) : 0;
 }
 
-static double same_page(struct trial *t)
+static double same_page(struct why_trial *t)
 {
 	t->from = t->insn;
 	return t->front.fresh_page > 0.01 ? t->front.fresh_page * WALK : 0;
 }
 
-static double lines_fit(struct trial *t)
+static double lines_fit(struct why_trial *t)
 {
 	uint64_t lines = t->work->machine->hot_lines;
 
 	return lines && lines <= CODE_LINES ? 0 : INFINITY;
 }
 
-static double pages_fit(struct trial *t)
+static double pages_fit(struct why_trial *t)
 {
 	uint64_t pages = t->work->machine->hot_pages;
 
 	return pages && pages < CODE_PAGES * 3 / 4 ? 0 : INFINITY;
 }
 
-static double lines_back_soon(struct trial *t)
+static double lines_back_soon(struct why_trial *t)
 {
 	if (cycles_between(t) < CODE_LINES)
 		return 0;
 	return t->front.lines > CODE_LINES ? INFINITY : t->front.fresh * code_miss(t);
 }
 
-static double pages_back_soon(struct trial *t)
+static double pages_back_soon(struct why_trial *t)
 {
 	if (cycles_between(t) < 16 * CODE_PAGES)
 		return 0;
 	return t->front.pages > CODE_PAGES ? INFINITY : t->front.fresh * WALK;
 }
 
-static double with_a_line(struct trial *t)
+static double with_a_line(struct why_trial *t)
 {
 	return lines_fit(t) > 0 ? t->stall / 12 : INFINITY;
 }
 
-static double nothing_to_fetch(struct trial *t)
+static double nothing_to_fetch(struct why_trial *t)
 {
 	uint64_t lines = t->work->machine->hot_lines;
 	bool decoded = lines && lines <= DECODED_LINES;
@@ -336,9 +310,52 @@ static double nothing_to_fetch(struct trial *t)
 	return bound;
 }
 
+/* ---- events ---- */
+
+/* Samples of the event here and where they may have slipped to, with what chance may hide. */
+static double by_event(const struct why_trial *t, enum culprit c, double cost)
+{
+	const struct why_work *w = t->work;
+	size_t number = w->machine->event[c].number;
+	double seen = 0;
+
+	if (number >= w->evidence->nevents)
+		return INFINITY;
+	for (uint32_t i = t->insn; i < w->flow->ninsns && i <= t->insn + 2; i++)
+		if (w->evidence->events[number])
+			seen += (double)w->evidence->events[number][i];
+	seen += 2 * sqrt(seen) + 3;
+	return seen * w->machine->event[c].period / t->count * cost;
+}
+
+static double data_misses(struct why_trial *t)
+{
+	return by_event(t, CULPRIT_DCACHE, MEMORY);
+}
+
+static double data_walks(struct why_trial *t)
+{
+	return by_event(t, CULPRIT_DTLB, WALK);
+}
+
+static double code_misses(struct why_trial *t)
+{
+	return by_event(t, CULPRIT_ICACHE, MEMORY);
+}
+
+static double code_walks(struct why_trial *t)
+{
+	return by_event(t, CULPRIT_ITLB, WALK);
+}
+
+static double branch_misses(struct why_trial *t)
+{
+	return by_event(t, CULPRIT_MISPREDICT, REFILL);
+}
+
 /* ---- the machine ---- */
 
-static double measured_steal(struct trial *t)
+static double measured_steal(struct why_trial *t)
 {
 	return t->cpi * t->work->machine->steal;
 }
@@ -348,7 +365,9 @@ static double measured_steal(struct trial *t)
 		{name, why, CULPRIT_##culprit}, fn \
 	}
 
-static const struct rule rules[] = {
+#define COUNTED "where the event itself was sampled, each can have cost so much and no more"
+
+static const struct why_law rules[] = {
 	RULE("no load", DCACHE, no_load, "the instruction loads nothing"),
 	RULE("just stored", DCACHE, just_stored,
 		"what it loads was stored a moment ago and is in the buffer or the cache"),
@@ -431,6 +450,11 @@ static const struct rule rules[] = {
 	RULE("too short", ASSIST, too_short,
 		"an operation meets denormal numbers again and again, and each takes long"),
 	RULE("no call", CALLEE, no_call, "nothing returns to behind it"),
+	RULE("events", DCACHE, data_misses, COUNTED),
+	RULE("events", DTLB, data_walks, COUNTED),
+	RULE("events", ICACHE, code_misses, COUNTED),
+	RULE("events", ITLB, code_walks, COUNTED),
+	RULE("events", MISPREDICT, branch_misses, COUNTED),
 	RULE("measured", STEAL, measured_steal, "the hypervisor took no more of the time"),
 	/* After all others. */
 	RULE("nothing to fetch", FRONTEND, nothing_to_fetch,
@@ -440,137 +464,12 @@ static const struct rule rules[] = {
 };
 #define RULES (sizeof rules / sizeof *rules)
 
+const struct why_law *why_law(size_t i)
+{
+	return i < RULES ? &rules[i] : NULL;
+}
+
 const struct why_rule_words *why_rule(size_t i)
 {
 	return i < RULES ? &rules[i].words : NULL;
-}
-
-/* ---- trials ---- */
-
-static void begin_trial(struct why_work *w, uint32_t insn, struct trial *t)
-{
-	uint32_t block = w->block_of[insn];
-	const struct why_time *time = &w->time[insn];
-
-	*t = (struct trial){.work = w, .insn = insn, .place = WHY_PLACE_ANY, .from = GRAPH_NONE};
-	t->fact = why_fact_of(w, insn);
-	t->count = why_block_count(w, block);
-	t->cpi = time->seen / t->count;
-	t->stall = (time->seen - time->laid) / t->count;
-	t->known = w->why->insns[insn].stopped;
-	why_front_at(w, insn, &t->front);
-	why_memory_at(w, insn, &t->memory);
-	for (unsigned i = 0; i < t->fact->model.nplaces; i++)
-		if (i == 0 || t->fact->model.place[i].loads)
-			t->place = why_place_of(w, insn, &t->fact->model.place[i], &t->stride);
-}
-
-struct verdict {
-	double most[CULPRITS];
-	uint32_t from[CULPRITS];
-};
-
-static double left_over(const struct trial *t, const struct verdict *v)
-{
-	double left = t->stall;
-
-	for (unsigned c = 0; c < CULPRITS; c++)
-		left -= c == CULPRIT_FRONTEND ? 0 : v->most[c];
-	return fmax(0, left);
-}
-
-static void apply_rules(struct trial *t, struct verdict *v)
-{
-	for (unsigned c = 0; c < CULPRITS; c++) {
-		v->most[c] = t->stall;
-		v->from[c] = GRAPH_NONE;
-	}
-	for (size_t i = 0; i < RULES; i++) {
-		enum culprit c = rules[i].words.culprit;
-		double bound;
-
-		if (!(v->most[c] > 0))
-			continue;
-		if (c == CULPRIT_FRONTEND)
-			t->left = left_over(t, v);
-		t->from = GRAPH_NONE;
-		bound = rules[i].fn(t);
-		if (bound < v->most[c])
-			v->most[c] = bound;
-		if (t->from != GRAPH_NONE)
-			v->from[c] = t->from;
-	}
-}
-
-/* What a slow operation takes in any case is nobody else's. */
-static void convict(const struct trial *t, struct verdict *v)
-{
-	static const struct {
-		enum hazard hazard;
-		enum culprit culprit;
-	} slow[] = {{HAZARD_DIVIDES, CULPRIT_DIVIDER}, {HAZARD_LOCKED, CULPRIT_LOCKED},
-		{HAZARD_SERIALISING, CULPRIT_SERIALISING}};
-
-	for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
-		for (unsigned c = 0; c < CULPRITS && t->fact->hazards & slow[i].hazard; c++)
-			if (c != slow[i].culprit)
-				v->most[c] = fmin(v->most[c], fmax(0, t->stall - t->known));
-}
-
-/* The likeliest first. */
-static int compare_stalls(const void *a, const void *b)
-{
-	const struct why_stall *x = a, *y = b;
-	double likely = y->min + y->max - x->min - x->max;
-
-	if (likely != 0)
-		return likely > 0 ? 1 : -1;
-	return (int)x->culprit - (int)y->culprit;
-}
-
-#define TRIFLE 0.1 /* of a stall: who can have cost no more is not named */
-
-static void pass_sentence(struct trial *t, const struct verdict *v)
-{
-	struct why_work *w = t->work;
-	struct why_insn *in = &w->why->insns[t->insn];
-	double all = 0;
-
-	for (unsigned c = 0; c < CULPRITS; c++)
-		if (v->most[c] > TRIFLE * t->stall)
-			all += v->most[c];
-	in->stall = t->stall;
-	in->unexplained = fmax(0, t->stall - all);
-	in->first_stall = (uint32_t)w->stalls.n;
-	for (unsigned c = 0; c < CULPRITS; c++) {
-		struct why_stall *s;
-
-		if (!(v->most[c] > TRIFLE * t->stall))
-			continue;
-		s = vec_add(&w->stalls);
-		*s = (struct why_stall){c, fmax(0, t->stall - in->unexplained - (all - v->most[c])),
-			v->most[c], (uint32_t)w->from.n, v->from[c] != GRAPH_NONE};
-		if (v->from[c] != GRAPH_NONE)
-			*vec_add(&w->from) = v->from[c];
-		in->nstalls++;
-	}
-	if (in->nstalls)
-		qsort(w->stalls.p + in->first_stall, in->nstalls, sizeof *w->stalls.p,
-			compare_stalls);
-}
-
-void why_accuse(struct why_work *w)
-{
-	why_find_front(w);
-	for (uint32_t i = 0; i < w->flow->ninsns; i++) {
-		struct trial t;
-		struct verdict v;
-
-		if (!w->time[i].significant || !(why_block_count(w, w->block_of[i]) > 0))
-			continue;
-		begin_trial(w, i, &t);
-		apply_rules(&t, &v);
-		convict(&t, &v);
-		pass_sentence(&t, &v);
-	}
 }

@@ -10,12 +10,15 @@ int scoreboard_block(struct scoreboard *s, const struct model_insn *insn, size_t
 
 	if (n > SCOREBOARD_MAX)
 		return -E2BIG;
-	memset(sum, 0, sizeof *sum);
+	if (sum)
+		memset(sum, 0, sizeof *sum);
 	if (!n)
 		return 0;
 	scoreboard_begin(s, insn, n);
 	for (size_t i = 0; i < n; i++)
 		scoreboard_step(s, i, 0, out ? &out[i] : &one);
+	if (!sum)
+		return 0;
 	sum->cycles = s->retired - 1;
 	scoreboard_bounds(s, false, out, sum);
 	return 0;

@@ -59,7 +59,7 @@ void scoreboard_destroy(struct scoreboard *);
 
 /*
  * The block once, entered with everything ready; n at most SCOREBOARD_MAX, else -E2BIG. out (may be
- * NULL) gets n entries.
+ * NULL) gets n entries; without sum (NULL) nothing is marked in_chain, and it takes half the time.
  */
 int scoreboard_block(struct scoreboard *, const struct model_insn *, size_t n,
 	struct scoreboard_insn *out, struct scoreboard_sum *sum);

@@ -390,6 +390,30 @@ static void test_callee(void **state)
 	rig_close(&r);
 }
 
+/* A load stalls for 30 cycles; misses were sampled, too. */
+static void test_events(void **state)
+{
+	struct rig r;
+	uint64_t *misses[1];
+
+	(void)state;
+	open_loop(&r, LOOP("mov (%rdx), %rdx\n"));
+	misses[0] = xcalloc(r.evidence.flow->ninsns, sizeof *misses[0]);
+	misses[0][2] = 1000;
+	r.evidence.events = misses;
+	r.evidence.nevents = 1;
+	r.machine.event[CULPRIT_DCACHE].number = 0;
+	r.machine.event[CULPRIT_DCACHE].period = 1000;
+	check(&r, &(struct expected){NULL, 1, 30, CULPRIT_DCACHE, true});
+	/* One miss in ten thousand executions costs next to nothing. */
+	misses[0][2] = 0;
+	r.machine.event[CULPRIT_DCACHE].period = 10;
+	explain(&r);
+	assert_acquitted(&r, 1, CULPRIT_DCACHE);
+	free(misses[0]);
+	rig_close(&r);
+}
+
 static void test_steal(void **state)
 {
 	struct rig r;
@@ -442,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_itlb),
 		cmocka_unit_test(test_frontend),
 		cmocka_unit_test(test_callee),
+		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_steal),
 		cmocka_unit_test(test_words),
 	};
