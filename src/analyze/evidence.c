@@ -196,6 +196,21 @@ static void place_anchors(const struct evidence_source *s, struct evidence *ev)
 		ev->anchors[i] = list[i].anchor;
 }
 
+/* The call is what ends in front of where it comes back to. */
+static void place_calls(const struct evidence_source *s, struct evidence *ev)
+{
+	const struct placed_call *list;
+	size_t n = evidence_slice(&s->calls, ev->procedure, &list);
+
+	ev->callees = xcalloc(ev->flow->nblocks + 1, sizeof *ev->callees);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t block;
+
+		if (evidence_insn_at(ev->flow, list[i].address - 1, &block) != GRAPH_NONE)
+			ev->callees[block] += list[i].samples;
+	}
+}
+
 /* ---- the whole ---- */
 
 int evidence_take(
@@ -216,6 +231,7 @@ int evidence_take(
 	place_samples(s, ev);
 	place_edges(s, ev);
 	place_anchors(s, ev);
+	place_calls(s, ev);
 	*out = ev;
 	return 0;
 }
@@ -247,5 +263,6 @@ void evidence_destroy(struct evidence *ev)
 	free(ev->edges);
 	free(ev->ways);
 	free(ev->anchors);
+	free(ev->callees);
 	free(ev);
 }

@@ -55,6 +55,10 @@ struct evidence {
 	struct evidence_way *ways;
 	size_t nways;
 
+	/* By block: samples of what it calls, shared out among the callers as returns were seen to
+	   go. Callees in other images are not in it. */
+	double *callees;
+
 	struct anchor *anchors; /* with virtual addresses in pc and last; both are of this procedure
 				 */
 	size_t nanchors;

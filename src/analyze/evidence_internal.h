@@ -27,6 +27,14 @@ struct placed_anchor {
 	struct anchor anchor;
 };
 
+/* Samples of a callee that belong to the call in front of an address. */
+struct placed_call {
+	uint32_t procedure, callee;
+	uint64_t address; /* where the call comes back to */
+	double share;     /* of the callee's returns */
+	double samples;
+};
+
 struct evidence_source {
 	struct selection *sel;
 	struct selected_image *image;
@@ -35,6 +43,7 @@ struct evidence_source {
 	VEC(struct placed_samples) samples;
 	VEC(struct placed_edge) edges;
 	VEC(struct placed_anchor) anchors;
+	VEC(struct placed_call) calls;
 	VEC(struct evidence_procedure) procedures;
 	size_t time; /* the event, by its number in the selection; SIZE_MAX: there is none */
 	double period;
@@ -46,5 +55,8 @@ struct evidence_source {
 	evidence_slice_of((v)->p, (v)->n, sizeof *(v)->p, number, (const void **)(first))
 size_t evidence_slice_of(
 	const void *p, size_t n, size_t size, uint32_t procedure, const void **first);
+
+/* Finds the calls, once samples and edges are there (evidence_calls.c). */
+void evidence_find_calls(struct evidence_source *s);
 
 #endif

@@ -285,6 +285,7 @@ static int gather(struct evidence_source *s, struct err *e)
 	settle_edges(s);
 	vec_sort(&s->anchors, by_anchor);
 	list_procedures(s);
+	evidence_find_calls(s);
 	open_file(s);
 	return 0;
 }
@@ -315,6 +316,7 @@ void evidence_source_destroy(struct evidence_source *s)
 	vec_deinit(&s->samples);
 	vec_deinit(&s->edges);
 	vec_deinit(&s->anchors);
+	vec_deinit(&s->calls);
 	vec_deinit(&s->procedures);
 	free(s);
 }

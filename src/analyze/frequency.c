@@ -13,27 +13,62 @@
 
 /* What pairs of samples cannot tell: time that a hypervisor stole, loops entered anew. */
 #define ANCHOR_DOUBT 0.04
+/* And what the sharing out of callees' time cannot. */
+#define CALLS_DOUBT 0.2
+/* How much longer than the time between samples a loop must go on, in the mean. */
+#define STAYS 0.3
 /* A scale is known when the samples' blocks have an absolute error below, in the mean. */
-#define SCALE_KNOWN 0.12
+#define SCALE_KNOWN 0.25
 
 /* ---- anchors ---- */
 
 typedef VEC(struct fit_anchor) anchor_list;
 
-static double samples_in(const struct fit *fit, const struct loops *loops, uint32_t loop)
-{
-	double sum = 0;
+/* What goes on in a loop. */
+struct stay {
+	double own, callees; /* samples */
+	double entries;      /* flow into it from outside */
+};
 
-	for (uint32_t b = 0; b < fit->ev->flow->nblocks; b++)
-		if (loops_contain(loops, loop, b))
-			sum += fit->taken[b];
-	return sum;
+static struct stay stay_in(const struct fit *fit, const struct loops *loops, uint32_t loop,
+	const struct flow_solution *s)
+{
+	const struct graph *g = &fit->traced.graph;
+	struct stay stay = {0};
+
+	for (uint32_t b = 0; b < fit->ev->flow->nblocks; b++) {
+		if (!loops_contain(loops, loop, b))
+			continue;
+		stay.own += fit->taken[b];
+		stay.callees += fit->ev->callees ? fit->ev->callees[b] : 0;
+		graph_each_in (e, g, b)
+			if (!loops_contain(loops, loop, g->edge[*e].from))
+				stay.entries += s->edge[*e];
+	}
+	return stay;
 }
 
 /*
- * A loop that calls nothing spends its time under its own samples, so its turns are rate times
- * that. The samples bring their own error.
+ * Turns of a loop are its rate times the time that is spent in it. Where it is left and entered
+ * again from one sample to the next the differences say nothing: stays must be longer than that.
+ * Samples bring their own error, callees that of how they are shared out.
  */
+static bool anchor_of(const struct fit *fit, const struct loops *loops, const struct loop_rate *r,
+	const struct flow_solution *s, struct fit_anchor *out)
+{
+	struct stay stay = stay_in(fit, loops, r->loop, s);
+	double time = (stay.own + stay.callees) * fit->ev->period, count = r->rate * time;
+	double entries = count * stay.entries / s->node[r->header];
+	double calls = stay.callees / (stay.own + stay.callees);
+
+	if (!(count > 0) || time < STAYS * r->between * entries)
+		return false;
+	*out = (struct fit_anchor){r->header, count,
+		sqrt(r->error * r->error + 1 / stay.own + ANCHOR_DOUBT * ANCHOR_DOUBT +
+			CALLS_DOUBT * CALLS_DOUBT * calls * calls)};
+	return true;
+}
+
 static void find_anchors(const struct fit *fit, const struct flow_solution *s, anchor_list *out)
 {
 	struct loops loops;
@@ -45,14 +80,10 @@ static void find_anchors(const struct fit *fit, const struct flow_solution *s, a
 	loops_init(&loops, &fit->traced.graph, fit->ev->flow->entry_node);
 	n = induction_rates(fit->ev, &loops, s->node, &rates);
 	for (size_t i = 0; i < n; i++) {
-		double samples = samples_in(fit, &loops, rates[i].loop);
-		double count = rates[i].rate * samples * fit->ev->period;
+		struct fit_anchor one;
 
-		if (rates[i].calls || !(count > 0))
-			continue;
-		*vec_add(out) = (struct fit_anchor){rates[i].header, count,
-			sqrt(rates[i].error * rates[i].error + 1 / samples +
-				ANCHOR_DOUBT * ANCHOR_DOUBT)};
+		if (anchor_of(fit, &loops, &rates[i], s, &one))
+			*vec_add(out) = one;
 	}
 	free(rates);
 	loops_deinit(&loops);
@@ -62,7 +93,7 @@ static void find_anchors(const struct fit *fit, const struct flow_solution *s, a
 
 static enum frequency_confidence confidence_of(double error)
 {
-	if (error < 0.04)
+	if (error < 0.035)
 		return CONFIDENCE_HIGH;
 	return error < 0.15 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }

@@ -12,10 +12,10 @@
 #define CYCLES_A_NS           3.0
 
 /*
- * The samples of a block over its frequency vary from block to block by a factor of e or so: they
- * say no more than so many counts would.
+ * The samples of a block over its frequency vary from block to block by a factor of e or so, and
+ * those of neighbours together: each says no more than a fifth of a count would.
  */
-#define SAMPLES_SAY 1.0
+#define SAMPLES_SAY 0.2
 
 /*
  * Outcomes of one burst go together, and bursts begin where time is spent, so that what a branch
@@ -23,7 +23,7 @@
  * branch to branch (measured on programs with exact counts), however many outcomes there are.
  */
 #define BURSTS_SAY 0.5
-#define TIME_BIAS  0.2
+#define TIME_BIAS  0.25
 
 static double samples_of(const struct evidence *ev, const struct flow_block *b)
 {

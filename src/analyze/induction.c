@@ -23,7 +23,6 @@
 struct motion {
 	uint16_t moved;     /* only ever by constants */
 	uint16_t clobbered; /* otherwise */
-	bool calls;
 };
 
 /* How far an instruction moves a register; 0: not at all, or not by a constant. */
@@ -81,7 +80,6 @@ static void add_motion(struct motion *to, const struct motion *m)
 {
 	to->moved |= m->moved;
 	to->clobbered |= m->clobbered;
-	to->calls |= m->calls;
 }
 
 static struct motion motion_of(struct moves *m, uint32_t insn)
@@ -94,10 +92,8 @@ static struct motion motion_of(struct moves *m, uint32_t insn)
 
 	if (!code || isa_form(code, left, i->address, f))
 		return (struct motion){.clobbered = REGS_ALL};
-	if (is_call(i)) {
-		motion.calls = true;
+	if (is_call(i))
 		motion.clobbered = REGS_ALL & ~REGS_KEPT;
-	}
 	for (unsigned r = 0; r < ANCHOR_REGISTERS; r++)
 		if (!(f->writes >> r & 1) || r == REG_RSP)
 			continue;
@@ -216,7 +212,7 @@ static struct turn turn_of(const struct moves *m, const struct loops *loops, uin
 /* ---- pairs ---- */
 
 struct pair {
-	double rate, weight;
+	double rate, weight, between;
 };
 typedef VEC(struct pair) pair_list; /* rate 0: it cannot be right */
 
@@ -253,7 +249,8 @@ static double middle_of(const pair_list *list)
  */
 static bool agree(pair_list *list, struct loop_rate *out)
 {
-	double all = weight_of(list, 0, list->n), sum = 0, squares = 0, n = 0, middle, variance;
+	double all = weight_of(list, 0, list->n), sum = 0, squares = 0, n = 0, time = 0;
+	double middle, variance;
 	size_t kept = 0;
 
 	vec_sort(list, by_rate);
@@ -261,12 +258,14 @@ static bool agree(pair_list *list, struct loop_rate *out)
 	vec_each (p, list)
 		if (p->rate > middle / SPREAD && p->rate < middle * SPREAD) {
 			sum += p->weight * p->rate;
+			time += p->weight * p->between;
 			n += p->weight;
 			kept++;
 		}
 	if (n < FEWEST_PAIRS || kept < 3 || n < AGREEING * all)
 		return false;
 	out->rate = sum / n;
+	out->between = time / n;
 	vec_each (p, list)
 		if (p->rate > middle / SPREAD && p->rate < middle * SPREAD)
 			squares += p->weight * (p->rate - out->rate) * (p->rate - out->rate);
@@ -292,7 +291,8 @@ static void gather_pairs(
 		speed = turns * t->instructions / (double)a->between;
 		if (!(speed > SLOWEST && speed < FASTEST))
 			turns = 0;
-		*vec_add(out) = (struct pair){turns / (double)a->between, (double)a->weight};
+		*vec_add(out) = (struct pair){
+			turns / (double)a->between, (double)a->weight, (double)a->between};
 	}
 }
 
@@ -305,9 +305,7 @@ static bool rate_of(const struct moves *m, const struct loops *loops, uint32_t l
 	pair_list pairs = {0};
 
 	for (unsigned r = 0; r < ANCHOR_REGISTERS; r++) {
-		struct loop_rate one = {.loop = loop,
-			.header = loops->loop[loop].header,
-			.calls = m->loop[loop].calls};
+		struct loop_rate one = {.loop = loop, .header = loops->loop[loop].header};
 		struct turn t;
 
 		if (!counts(m, loop, r))

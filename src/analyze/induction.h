@@ -17,8 +17,8 @@ struct loop_rate {
 	uint32_t header; /* its block */
 	double rate;     /* times round in a ns that is spent in the loop, callees included */
 	double error;    /* standard error of its logarithm */
+	double between;  /* ns from one sample to the next, in the mean */
 	double pairs;    /* that agree */
-	bool calls;      /* something in the loop calls */
 };
 
 struct graph;

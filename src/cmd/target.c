@@ -16,8 +16,9 @@
 
 enum {
 	/* Instructions of a burst, at most. What is seen right behind a sample is of code that was
-	   slow just then; some hundred instructions on, little of that is left. */
-	EDGES_STEPS = 512,
+	   slow just then, and some hundred instructions on little of that is left; but the further
+	   on, the more a slow phase of a program outweighs a fast one. */
+	EDGES_STEPS = 256,
 	VALUES_STEPS = 64,
 	SKIP_STEPS = 16, /* passed over first, at most: where interrupts fall is not even */
 };

@@ -25,7 +25,7 @@ typedef uint32_t u32;
 
 #include "collect/shadow.skel.h"
 
-#define MOST_NS    40000 /* of one burst, before it is written */
+#define MOST_NS    30000 /* of one burst, before it is written */
 #define STACK_SIZE 16384 /* of a task in the kernel */
 
 struct shadow {

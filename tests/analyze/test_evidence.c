@@ -1,4 +1,5 @@
 #include "analyze/evidence.h"
+#include "analyze/evidence_internal.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "fixtures/fixture.h"
@@ -160,6 +161,43 @@ static void lists_procedures_by_time(void **state)
 	assert_int_equal(sc->ev->total, 700);
 }
 
+/*
+ * Of 100 samples in a callee, three quarters are of its call in `first`, which returned there three
+ * times of four; what that callee calls counts too.
+ */
+static void shares_out_the_time_of_callees(void **state)
+{
+	static const struct range ranges[] = {
+		{0x100, 0x40}, {0x200, 0x40}, {0x300, 0x40}, {0x400, 0x40}};
+	static const struct edge edges[] = {{0x310, 0, 0x110, 30}, {0x310, 0, 0x210, 10},
+		{0x310, 0, 0x318, 99}, {0x320, 0, 0x400, 7}, {0x420, 0, 0x330, 5},
+		{0x310, 8, 0x110, 9}};
+	struct procedure list[4];
+	struct selected_image im = {.procedures = {list, 4, NULL}};
+	struct evidence_source s = {.image = &im};
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		list[i] = (struct procedure){ranges[i].start, &ranges[i], 1, PROCEDURE_SYMBOL, "p"};
+	code_map_init(&im.map, list, 4);
+	for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+		*vec_add(&s.edges) = (struct placed_edge){edges[i].from < 0x400 ? 2 : 3, edges[i]};
+	*vec_add(&s.procedures) = (struct evidence_procedure){2, 100};
+	*vec_add(&s.procedures) = (struct evidence_procedure){3, 20};
+	evidence_find_calls(&s);
+	assert_int_equal(s.calls.n, 3);
+	assert_int_equal(s.calls.p[0].procedure, 0);
+	assert_int_equal(s.calls.p[0].address, 0x110);
+	assert_true(fabs(s.calls.p[0].samples - 90) < 1e-6);
+	assert_true(fabs(s.calls.p[1].samples - 30) < 1e-6);
+	assert_int_equal(s.calls.p[2].procedure, 2);
+	assert_true(fabs(s.calls.p[2].samples - 20) < 1e-6);
+	code_map_deinit(&im.map);
+	vec_deinit(&s.edges);
+	vec_deinit(&s.procedures);
+	vec_deinit(&s.calls);
+}
+
 static void without_a_clock(void **state)
 {
 	static const char *const faults[] = {"page-faults"};
@@ -182,6 +220,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(needs_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lists_procedures_by_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(without_a_clock, set_up, tear_down),
+		cmocka_unit_test(shares_out_the_time_of_callees),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -312,7 +312,7 @@ enum { PAIRS = 20 };
  * the pairs, `wrong` say something else than the rest, which is `speed` turns a nanosecond.
  */
 static void count_turns(struct run *r, struct selected_image *im, struct procedure *p,
-	struct anchor *anchors, size_t wrong, double speed)
+	struct anchor *anchors, size_t wrong, double speed, uint64_t exits)
 {
 	const struct flow *f;
 	uint64_t loop;
@@ -330,7 +330,7 @@ static void count_turns(struct run *r, struct selected_image *im, struct procedu
 	r->ev.samples[1] = r->ev.total = 1000;
 	for (uint32_t e = 0; e < f->graph.edges; e++)
 		if (f->graph.edge[e].from == 1)
-			r->ev.edges[e] = f->graph.edge[e].to == 1 ? 10000 : 10;
+			r->ev.edges[e] = f->graph.edge[e].to == 1 ? 1000000 : exits;
 	loop = f->blocks[1].start;
 	for (size_t i = 0; i < PAIRS; i++) {
 		double factor = i < wrong ? -0.1 * (double)(i + 1) : speed * (0.99 + 0.001 * i);
@@ -355,7 +355,8 @@ static void load_code(struct run *r, const struct procedure *p, struct buf *code
 	r->ev.code_size = code->n;
 }
 
-static void solve_turns(size_t wrong, double speed, struct frequency **out, struct run *r)
+static void solve_turns(
+	size_t wrong, double speed, uint64_t exits, struct frequency **out, struct run *r)
 {
 	struct selected_image im = {0};
 	struct procedure p;
@@ -363,7 +364,7 @@ static void solve_turns(size_t wrong, double speed, struct frequency **out, stru
 	struct buf code = {0};
 	struct err e = {0};
 
-	count_turns(r, &im, &p, anchors, wrong, speed);
+	count_turns(r, &im, &p, anchors, wrong, speed, exits);
 	load_code(r, &p, &code);
 	assert_int_equal(frequency_create(&r->ev, out, &e), 0);
 	buf_deinit(&code);
@@ -375,12 +376,11 @@ static void pairs_tell_the_scale(void **state)
 	struct run r;
 
 	(void)state;
-	solve_turns(4, 1, &f, &r);
+	solve_turns(4, 1, 4, &f, &r);
 	assert_int_equal(f->scale, FREQUENCY_KNOWN);
 	within(f->block[1].count, 1e6, 0.03);
 	assert_true(f->scale_low > 0.7 && f->scale_low < 1);
 	assert_true(f->scale_high > 1 && f->scale_high < 1.4);
-	within(f->block[0].count, 1e3, 0.3);
 	frequency_destroy(f);
 	run_deinit(&r);
 }
@@ -391,7 +391,20 @@ static void pairs_that_disagree_tell_nothing(void **state)
 	struct run r;
 
 	(void)state;
-	solve_turns(12, 1, &f, &r);
+	solve_turns(12, 1, 4, &f, &r);
+	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+/* Where a loop is left a thousand times between two samples, its registers began anew as often. */
+static void short_stays_tell_nothing(void **state)
+{
+	struct frequency *f;
+	struct run r;
+
+	(void)state;
+	solve_turns(0, 1, 10000, &f, &r);
 	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
 	frequency_destroy(f);
 	run_deinit(&r);
@@ -404,7 +417,7 @@ static void pairs_that_cannot_be_tell_nothing(void **state)
 	struct run r;
 
 	(void)state;
-	solve_turns(0, 20, &f, &r);
+	solve_turns(0, 20, 4, &f, &r);
 	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
 	frequency_destroy(f);
 	run_deinit(&r);
@@ -427,6 +440,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pairs_tell_the_scale, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(
 			pairs_that_disagree_tell_nothing, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(short_stays_tell_nothing, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(
 			pairs_that_cannot_be_tell_nothing, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(follows_what_was_seen, open_workshop, tear_down),
