@@ -160,6 +160,7 @@ static void begin(struct why_work *w)
 	w->facts = xcalloc(n + 1, sizeof *w->facts);
 	w->block_of = graph_numbers(n, 0);
 	w->time = xcalloc(n + 1, sizeof *w->time);
+	w->stayed = xcalloc(n + 1, sizeof *w->stayed);
 	w->misses = xcalloc(f->nblocks + 1, sizeof *w->misses);
 	w->why->insns = xcalloc(n + 1, sizeof *w->why->insns);
 	w->why->blocks = xcalloc(f->nblocks + 1, sizeof *w->why->blocks);
@@ -184,6 +185,7 @@ static void end(struct why_work *w)
 	free(w->loop);
 	free(w->misses);
 	free(w->time);
+	free(w->stayed);
 	free(w->block_of);
 	free(w->facts);
 }

@@ -112,8 +112,10 @@ static void find_before(struct why_work *w, uint32_t block)
 		double count = why_edge_count(w, *e), n;
 
 		all += count;
-		if (from == w->flow->entry_node)
+		if (from == w->flow->entry_node) {
+			m->before += count; /* whoever calls may do so through a pointer */
 			continue;
+		}
 		n = why_block_count(w, from);
 		m->before += fmin(count, w->misses[from].after * n);
 		m->before_likely += fmin(count, w->misses[from].after_likely * n / 2);
@@ -218,7 +220,7 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 {
 	const struct graph *g = &w->flow->graph;
 	const struct flow_insn *first = &w->flow->insns[w->flow->blocks[block].first];
-	double all = 0, line = 0, page = 0;
+	double all = 0, line = 0, page = 0, entered = 0;
 
 	graph_each_in (e, g, block) {
 		uint32_t from = g->edge[*e].from;
@@ -227,6 +229,7 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 			from == w->flow->entry_node || w->flow->blocks[from].end == FLOW_CALLS;
 
 		all += count;
+		entered += from == w->flow->entry_node ? count : 0;
 		if (!outside) {
 			const struct flow_block *b = &w->flow->blocks[from];
 			const struct flow_insn *last = &w->flow->insns[b->first + b->count - 1];
@@ -242,6 +245,7 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 		return;
 	out->fresh_line = line / all;
 	out->fresh_page = page / all;
+	out->entered = entered / all;
 }
 
 /* What is fetched behind the end of a block shows there, too: see SPLIT. */
@@ -310,36 +314,48 @@ static bool is_first(struct why_work *w, uint32_t insn)
 	return insn == first || (insn == first + 1 && is_move(w, first));
 }
 
-/*
- * What another line of code costs: seen at instructions that neither touch memory nor are the
- * target of anything but what comes before them.
- */
-static double code_cost(struct why_work *w)
-{
-	double lost = 0, times = 0;
+/* What another line of code costs, from instructions that touch no memory and do nothing slow. */
+struct witness {
+	double lost, times;
+};
 
+static void hear(struct why_work *w, uint32_t insn, double share, double likely, struct witness *v)
+{
+	const struct why_fact *f = why_fact_of(w, insn);
+	double count = why_block_count(w, w->block_of[insn]) * share;
+
+	if (f->model.nplaces || f->hazards || !(count > 0))
+		return;
+	v->lost += fmax(0, w->time[insn].seen - w->time[insn].laid - likely);
+	v->times += count;
+}
+
+static void hear_all(struct why_work *w, struct witness *next, struct witness *other)
+{
 	for (uint32_t b = 0; b < w->flow->nblocks; b++) {
 		const struct flow_block *block = &w->flow->blocks[b];
-		double count = why_block_count(w, b);
+		struct why_front front = {0};
 
-		for (uint32_t i = block->first + 1; i < block->first + block->count; i++) {
-			const struct why_time *t = &w->time[i];
-
-			if (!(count > 0) ||
-				!apart(&w->flow->insns[i], &w->flow->insns[i - 1], LINE) ||
-				why_fact_of(w, i)->model.nplaces || why_fact_of(w, i)->hazards)
-				continue;
-			lost += t->seen - t->laid;
-			times += count;
-		}
+		if (!(why_block_count(w, b) > 0))
+			continue;
+		for (uint32_t i = block->first + 1; i < block->first + block->count; i++)
+			if (apart(&w->flow->insns[i], &w->flow->insns[i - 1], LINE))
+				hear(w, i, 1, 0, next);
+		look_at_edges(w, b, &front);
+		if (block->count && front.fresh_line > 0.5 && !(front.entered > 0.1))
+			hear(w, block->first, front.fresh_line,
+				w->misses[b].before_likely * USUAL * why_block_count(w, b), other);
 	}
-	return times > 0 ? lost / times : CODE_COST;
 }
 
 void why_find_front(struct why_work *w)
 {
+	struct witness next = {0}, other = {0};
+
 	find_missed(w);
-	w->code_cost = code_cost(w);
+	hear_all(w, &next, &other);
+	w->next_line = next.times > 0 ? next.lost / next.times : CODE_COST;
+	w->other_line = other.times > 0 ? other.lost / other.times : CODE_COST;
 }
 
 void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out)

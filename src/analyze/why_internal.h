@@ -57,8 +57,11 @@ struct why_work {
 	struct loops loops;
 	struct why_loop *loop; /* by loop, filled on demand: why_loop_of */
 	struct scoreboard *board;
-	double sample;    /* cycles that a sample stands for */
-	double code_cost; /* cycles of another line of code, where nothing else can be to blame */
+	double sample;  /* cycles that a sample stands for */
+	double *stayed; /* by instruction: samples that a caller's transfer may have caused */
+	/* Cycles of another line of code where nothing else can be to blame: of the next one, and
+	   of one that a transfer leads to. */
+	double next_line, other_line;
 	VEC(struct why_stall) stalls;
 	VEC(uint32_t) from;
 };
@@ -136,6 +139,7 @@ struct why_front {
 	double fresh;      /* share that comes from outside of the loop, */
 	uint32_t lines;    /* which has so many lines of code, */
 	uint32_t pages;    /* and pages */
+	double entered;    /* share that comes from a caller */
 	uint32_t branch;   /* to blame, or GRAPH_NONE */
 };
 void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out);

@@ -9,6 +9,7 @@
 enum cost {
 	REFILL = 25,     /* the pipeline, after a mispredicted branch */
 	BUBBLE = 1,      /* behind a taken branch */
+	CALL = 2,        /* of a call, at the entry of the procedure */
 	SLOW_DECODE = 3, /* of a prefix that changes the length */
 	MEMORY = 400,    /* a load from memory */
 	NEAR_CACHE = 16, /* the second-level cache */
@@ -244,11 +245,22 @@ static double code_miss(const struct why_trial *t)
 	return t->work->machine->hot_lines < NEAR_LINES ? CODE_MISS : CODE_FAR;
 }
 
-/* What else is to blame shows elsewhere; misses of code show where nothing else can. */
+/* Misses of code show where nothing else can be to blame, too; and what is more than the others can
+ * have cost is theirs. */
 static double as_elsewhere(struct why_trial *t)
 {
-	return goes_far(t) || t->front.missed > 0 ? 2 * t->front.fresh_line * t->work->code_cost
-						  : INFINITY;
+	double cost = t->front.leads ? t->work->other_line : t->work->next_line;
+	double rest = goes_far(t) ? 0 : t->stall - t->front.missed;
+
+	if (cycles_between(t) > FORGOTTEN || !(goes_far(t) || t->front.missed > 0))
+		return INFINITY;
+	return fmax(2 * t->front.fresh_line * cost, rest);
+}
+
+/* The call itself takes some cycles, which show where it leads. */
+static double less_the_call(struct why_trial *t)
+{
+	return t->front.entered > 0 ? fmax(0, t->stall - t->front.entered * CALL) : INFINITY;
 }
 
 static double same_line(struct why_trial *t)
@@ -300,7 +312,7 @@ static double nothing_to_fetch(struct why_trial *t)
 {
 	uint64_t lines = t->work->machine->hot_lines;
 	bool decoded = lines && lines <= DECODED_LINES;
-	double bound = fmin(BUBBLE, t->left);
+	double bound = fmin(BUBBLE + t->front.entered * CALL, t->left);
 
 	t->from = t->insn;
 	if (t->fact->hazards & HAZARD_LENGTH && !decoded)
@@ -414,6 +426,10 @@ static const struct why_law rules[] = {
 	RULE("as elsewhere", ICACHE, as_elsewhere,
 		"where memory may as well be to blame, the line costs what lines cost where it is "
 		"not"),
+	RULE("less the call", ICACHE, less_the_call, "the call that leads here takes some cycles"),
+	RULE("less the call", ITLB, less_the_call, "the call that leads here takes some cycles"),
+	RULE("less the call", MISPREDICT, less_the_call,
+		"the call that leads here takes some cycles"),
 	RULE("same page", ITLB, same_page,
 		"it is in the same page as all that often comes before it"),
 	RULE("pages fit", ITLB, pages_fit, "the TLB holds all pages of hot code"),

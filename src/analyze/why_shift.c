@@ -55,10 +55,12 @@ static void move_back(struct why_work *w, uint32_t block, double samples)
 		uint32_t from = g->edge[*e].from;
 		double part = samples * (all > 0 ? weight(w, *e) / all : 1 / ways);
 
-		if (from == w->flow->entry_node)
+		if (from == w->flow->entry_node) {
 			w->why->insns[first].samples += part;
-		else if (part > 0)
+			w->stayed[first] += part;
+		} else if (part > 0) {
 			w->why->insns[why_last(w, from)].samples += part;
+		}
 	}
 }
 

@@ -41,12 +41,25 @@ static double left_over(const struct why_trial *t, const struct verdict *v)
 	return fmax(0, left);
 }
 
+/* Samples at an entry that may be the caller's say nothing about the instruction's own data. */
+static void spare(const struct why_trial *t, struct verdict *v)
+{
+	static const enum culprit own[] = {CULPRIT_DCACHE, CULPRIT_DTLB, CULPRIT_STORE_BUFFER,
+		CULPRIT_FORWARDING, CULPRIT_ALIAS, CULPRIT_DIVIDER, CULPRIT_LOCKED, CULPRIT_CLEAR,
+		CULPRIT_ASSIST};
+	double stayed = t->work->stayed[t->insn] * t->work->sample / t->count;
+
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		v->most[own[i]] = fmin(v->most[own[i]], fmax(0, t->stall - stayed));
+}
+
 static void apply_rules(struct why_trial *t, struct verdict *v)
 {
 	for (unsigned c = 0; c < CULPRITS; c++) {
 		v->most[c] = t->stall;
 		v->from[c] = GRAPH_NONE;
 	}
+	spare(t, v);
 	for (size_t i = 0; why_law(i); i++) {
 		enum culprit c = why_law(i)->words.culprit;
 		double bound;
