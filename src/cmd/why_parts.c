@@ -196,7 +196,7 @@ void why_place_init(struct why_place *p, const struct why *w, uint32_t insn)
 	p->insn = *i;
 	p->cycles = why_insn_cycles(w, i);
 	p->lost = why_lost(w, i);
-	p->stopped = i->stopped < p->cycles ? i->stopped : p->cycles;
+	p->stopped = fmax(0, fmin(i->stopped, p->cycles - i->execution - i->stall));
 	p->on = i->on != GRAPH_NONE ? insns[i->on].address : 0;
 	p->units[0] = 0;
 	if (i->stopped > 0 && i->cause == WHY_UNIT)
@@ -212,12 +212,12 @@ static const char *guilty_noun(enum culprit c)
 	switch (c) {
 	case CULPRIT_DCACHE:
 	case CULPRIT_DTLB:
-	case CULPRIT_FORWARDING:
-	case CULPRIT_ALIAS:
 		return "the load";
 	case CULPRIT_MISPREDICT:
 		return "the branch";
 	case CULPRIT_STORE_BUFFER:
+	case CULPRIT_FORWARDING:
+	case CULPRIT_ALIAS:
 		return "the store";
 	case CULPRIT_CALLEE:
 		return "the call";

@@ -53,7 +53,7 @@ struct why_place {
 	uint64_t address;
 	struct why_insn insn;
 	double cycles, lost; /* why_insn_cycles, why_lost */
-	double stopped;      /* its static stall as far as it showed: at most cycles */
+	double stopped;      /* its static stall as far as it showed: what others left of cycles */
 	uint64_t on;         /* what a static stall waits for, 0: none */
 	char units[64];
 	uint32_t ncharges;
