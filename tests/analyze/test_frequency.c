@@ -77,7 +77,7 @@ static void run(struct run *r, const struct machine_block *m, uint64_t blocks)
 			continue;
 		}
 		r->edge[edge]++;
-		if (burst && f->blocks[node].end == FLOW_BRANCHES && node < f->nblocks) {
+		if (burst && node < f->nblocks && f->blocks[node].end == FLOW_BRANCHES) {
 			r->ev.edges[edge]++;
 			burst--;
 		}
