@@ -22,7 +22,8 @@
 
 enum callgrind_event {
 	CALLGRIND_EXECUTIONS,
-	CALLGRIND_I1, /* misses, where --cache-sim=yes: first caches and the last one */
+	CALLGRIND_I1, /* misses of reads, where --cache-sim=yes: of the first caches and the last
+			 one */
 	CALLGRIND_D1,
 	CALLGRIND_IL,
 	CALLGRIND_DL,
@@ -92,8 +93,7 @@ static void callgrind_columns(struct callgrind *c, const char *text)
 		const char *name;
 		enum callgrind_event event;
 	} known[] = {{"Ir", CALLGRIND_EXECUTIONS}, {"I1mr", CALLGRIND_I1}, {"D1mr", CALLGRIND_D1},
-		{"D1mw", CALLGRIND_D1}, {"ILmr", CALLGRIND_IL}, {"DLmr", CALLGRIND_DL},
-		{"DLmw", CALLGRIND_DL}};
+		{"ILmr", CALLGRIND_IL}, {"DLmr", CALLGRIND_DL}};
 	char name[16];
 	int n;
 

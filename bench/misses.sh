@@ -2,7 +2,8 @@
 # Stall cycles that 'why' blames on caches against simulated cache misses, by procedure (the paper's
 # Figure 10): the twelve programs as recorded for accuracy.sh, and callgrind with this machine's first
 # caches and its second one in the place of the last. A miss of the first caches counts 10 cycles, one of
-# the second 60 more. Procedures with at least -n samples. PROGRAMS and RECORDINGS: see recordings.sh.
+# the second 60 more; misses of stores do not count: what waits for them is the store buffer. Procedures
+# with at least -n samples. PROGRAMS and RECORDINGS: see recordings.sh.
 . "$(dirname "$0")/lib.sh"
 rounds=200 seconds=25
 options "$@"
