@@ -86,6 +86,31 @@ static bool look_up(const struct why_work *w, uint32_t block, double *share)
 	return foresight_misses(w->machine->foresight, im, at, share);
 }
 
+/* Whether an instruction loads from where it may miss. */
+static bool loads_far(struct why_work *w, uint32_t insn)
+{
+	const struct model_insn *in = &why_fact_of(w, insn)->model;
+	int64_t stride;
+
+	for (unsigned i = 0; i < in->nplaces; i++)
+		if (in->place[i].loads &&
+			why_place_of(w, insn, &in->place[i], &stride) > WHY_PLACE_FIXED)
+			return true;
+	return false;
+}
+
+/* Cycles beyond the best case at the end of a block, for each execution, if only the transfer can
+ * be to blame for them. */
+static double lost_at(struct why_work *w, uint32_t block)
+{
+	uint32_t last = why_last(w, block);
+	double count = why_block_count(w, block);
+
+	if (!(count > 0) || loads_far(w, last))
+		return 0;
+	return (w->time[last].seen - w->time[last].laid) / count;
+}
+
 /*
  * Whoever always expects the usual way is wrong as often as the others come; predictors do better,
  * so that is a bound. Another is the time that was lost where the branch leads.
@@ -95,7 +120,7 @@ static void find_after(struct why_work *w, uint32_t block)
 	struct why_misses *m = &w->misses[block];
 	double usual, lost = lost_behind(w, block, &usual), share = 0;
 
-	m->after = fmin(1 - usual, (1 + SPLIT) * lost / LEAST);
+	m->after = fmin(1 - usual, fmax((1 + SPLIT) * lost, lost + lost_at(w, block)) / LEAST);
 	m->foreseen = look_up(w, block, &share);
 	m->after_likely = fmin(m->after, m->foreseen ? share : (1 - usual) / 2);
 }
@@ -201,7 +226,8 @@ static void look_at_branches(struct why_work *w, uint32_t insn, struct why_front
 	if (out->ends && split) {
 		double usual;
 
-		out->missed += fmin(m->after * MOST, SPLIT * lost_behind(w, block, &usual));
+		out->missed += fmin(m->after * MOST,
+			fmax(SPLIT * lost_behind(w, block, &usual), lost_at(w, block)));
 		out->likely += m->after_likely * USUAL * SPLIT_LIKELY / (1 + SPLIT_LIKELY);
 		out->foreseen |= m->foreseen;
 		out->branch = b->first + b->count - 1;

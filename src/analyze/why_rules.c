@@ -24,6 +24,8 @@ enum cost {
 	ASSIST = 200,         /* microcode for a denormal number */
 	FORGOTTEN = 10000000, /* after so many cycles no cache holds it any more */
 	CODE_LINES = 512,     /* of the first-level cache */
+	PER_LINE = 4,         /* cycles in another line of code, before the next, at least */
+	PER_PAGE = 16,        /* and in another page */
 	NEAR_LINES = 8192,    /* of the second-level cache that code may have */
 	CODE_PAGES = 64,      /* of the first-level TLB, at least */
 	DECODED_LINES = 96,   /* that the cache of micro-ops holds, at least */
@@ -291,14 +293,14 @@ static double pages_fit(struct why_trial *t)
 
 static double lines_back_soon(struct why_trial *t)
 {
-	if (cycles_between(t) < CODE_LINES)
+	if (cycles_between(t) < PER_LINE * CODE_LINES)
 		return 0;
 	return t->front.lines > CODE_LINES ? INFINITY : t->front.fresh * code_miss(t);
 }
 
 static double pages_back_soon(struct why_trial *t)
 {
-	if (cycles_between(t) < 16 * CODE_PAGES)
+	if (cycles_between(t) < PER_PAGE * CODE_PAGES)
 		return 0;
 	return t->front.pages > CODE_PAGES ? INFINITY : t->front.fresh * WALK;
 }
