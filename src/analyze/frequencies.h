@@ -1,6 +1,6 @@
 /*
- * The frequencies of all procedures of an image that were sampled, estimated together: what one of
- * them calls is what another is entered by, so that a scale that is known spreads.
+ * The frequencies of all procedures of an image that were sampled, each by itself: what its file,
+ * profiles, edges and pairs say is read once.
  *
  * Procedures without code are left out. The selection must outlive it.
  */

@@ -21,11 +21,11 @@ struct loop_rate {
 	double pairs;    /* that agree */
 };
 
-struct graph;
 struct loops;
 
 /*
- * graph has the nodes of ev->flow->graph; flow is how often each node runs, as far as it is known.
+ * Loops are of a graph with the nodes of ev->flow->graph; flow is how often each node runs, as far
+ * as it is known.
  * One rate at most for each loop, in *out (free it); returns how many.
  */
 size_t induction_rates(const struct evidence *ev, const struct loops *loops, const double *flow,
