@@ -23,7 +23,7 @@
  * branch to branch (measured on programs with exact counts), however many outcomes there are.
  */
 #define BURSTS_SAY 0.5
-#define TIME_BIAS  0.25
+#define TIME_BIAS  0.5
 
 static double samples_of(const struct evidence *ev, const struct flow_block *b)
 {
