@@ -20,6 +20,7 @@ CC      := gcc
 CLANG   ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
 FUZZ_SECONDS ?= 30
+CPUS    := $(shell nproc)
 
 BUILD := build$(if $(SAN),/san)
 ROOMS := base isa image flow store values upcall calls collect analyze edit paths context burst \
@@ -169,7 +170,9 @@ build/bench/%: bench/%.c bench/phases.h
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -std=gnu17 -D_GNU_SOURCE -pthread -o $@ $< $(BENCH_LIBS) -lm
 
-.PHONY: unit e2e fuzz fuzz-replay layers helpers
+.PHONY: unit programs e2e fuzz fuzz-replay layers helpers
+programs: $(UNIT)
+
 unit: $(UNIT)
 	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
 
@@ -193,10 +196,13 @@ layers:
 	@tools/layers $(ROOMS) cmd
 
 .PHONY: check
+# Builds on all CPUs; tests run one at a time.
 check: layers
-	$(MAKE) CI=1 all unit helpers
-	$(MAKE) CI=1 SAN=1 all unit
-	$(MAKE) fuzz-replay
+	$(MAKE) -j$(CPUS) CI=1 all programs helpers
+	$(MAKE) CI=1 unit
+	$(MAKE) -j$(CPUS) CI=1 SAN=1 all programs
+	$(MAKE) CI=1 SAN=1 unit
+	$(MAKE) -j$(CPUS) fuzz-replay
 	$(MAKE) CI=1 e2e
 	$(MAKE) CI=1 SAN=1 e2e
 	@echo "check: all passed"
