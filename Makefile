@@ -75,6 +75,7 @@ $(BUILD)/%.o: %.c | $(SKELETONS) build/.packages
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Objects first see the generated skeletons; their dependency files know the details afterwards.
+.SECONDARY: $(SKELETONS)
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
 

@@ -386,8 +386,7 @@ static const struct why_law rules[] = {
 	RULE("just stored", DCACHE, just_stored,
 		"what it loads was stored a moment ago and is in the buffer or the cache"),
 	RULE("same line", DCACHE, same_data_line,
-		"an older load was in the same line, or in the one before with the "
-		"probability "
+		"an older load was in the same line, or in the one before with the probability "
 		"that the distance says"),
 	RULE("same place", DCACHE, same_place,
 		"the address stays the same in the loop: it misses when the loop is entered, at "
@@ -402,29 +401,23 @@ static const struct why_law rules[] = {
 	RULE("just stored", DTLB, just_stored, "the page was used a moment ago"),
 	RULE("known page", DTLB, known_page,
 		"stack and variables are on pages in use, strides leave a page as often as they "
-		"are "
-		"long"),
+		"are long"),
 	RULE("with a miss", DTLB, with_a_miss,
 		"pages that the TLB does not hold are more data than the cache holds: a miss of "
-		"the "
-		"cache comes with it, and takes longer"),
+		"the cache comes with it, and takes longer"),
 	RULE("no branch before", MISPREDICT, not_missed,
 		"the pipeline is refilled between a branch and its target, and a branch that "
-		"nearly "
-		"always goes the same way is seldom mispredicted; behind that only the "
-		"instruction's "
-		"own latency can show"),
+		"nearly always goes the same way is seldom mispredicted; behind that only the "
+		"instruction's own latency can show"),
 	RULE("as foreseen", MISPREDICT, as_foreseen,
 		"where memory may as well be to blame, the branch is blamed for what a predictor "
-		"would "
-		"get wrong in the walks that were seen"),
+		"would get wrong in the walks that were seen"),
 	RULE("same line", ICACHE, same_line,
 		"it is in the same line as all that often comes before it"),
 	RULE("code fits", ICACHE, lines_fit, "all hot code fits into the first-level cache"),
 	RULE("back soon", ICACHE, lines_back_soon,
 		"it runs again before enough else can have run to displace it, but for the first "
-		"time "
-		"in a loop"),
+		"time in a loop"),
 	RULE("as elsewhere", ICACHE, as_elsewhere,
 		"where memory may as well be to blame, the line costs what lines cost where it is "
 		"not"),
@@ -437,8 +430,7 @@ static const struct why_law rules[] = {
 	RULE("pages fit", ITLB, pages_fit, "the TLB holds all pages of hot code"),
 	RULE("back soon", ITLB, pages_back_soon,
 		"it runs again before enough other pages can have been used, but for the first "
-		"time "
-		"in a loop"),
+		"time in a loop"),
 	RULE("with a line", ITLB, with_a_line,
 		"code that needs more pages than the TLB holds misses the cache, which takes "
 		"longer"),
@@ -453,8 +445,7 @@ static const struct why_law rules[] = {
 		"what a predictor would get wrong is no wait for the buffer"),
 	RULE("no partial store", FORWARDING, no_partial_store,
 		"no store before it overlaps what it loads without covering it, or may do so in an "
-		"array "
-		"there"),
+		"array there"),
 	RULE("no alias", ALIAS, no_alias,
 		"no store before it is a multiple of 4096 bytes away, as the code shows"),
 	RULE("no division", DIVIDER, no_divide, "it neither divides nor takes a root"),
@@ -477,8 +468,7 @@ static const struct why_law rules[] = {
 	/* After all others. */
 	RULE("nothing to fetch", FRONTEND, nothing_to_fetch,
 		"fetching in pieces costs a bubble, which shows where nothing else can be to "
-		"blame; "
-		"some prefixes and microcode cost more"),
+		"blame; some prefixes and microcode cost more"),
 };
 #define RULES (sizeof rules / sizeof *rules)
 

@@ -1,56 +1,10 @@
-#include "analyze/edge_tally.h"
-#include "base/err.h"
-#include "base/mem.h"
-#include "fixtures/fixture.h"
+#include "analyze/scene.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
 #include <sqlite3.h>
 
 #define KERNEL 0xffffffff81000000
-
-/* The small fixture, open for reading. */
-struct scene {
-	char dir[32], path[64];
-	struct store *s;
-	struct selection *sel;
-	struct edge_tally *t;
-	struct err e;
-};
-
-static int set_up(void **state)
-{
-	struct scene *sc = xcalloc(1, sizeof *sc);
-
-	strcpy(sc->dir, "/tmp/edges.XXXXXX");
-	assert_non_null(mkdtemp(sc->dir));
-	snprintf(sc->path, sizeof sc->path, "%s/db", sc->dir);
-	if (fixture_small(sc->path, &sc->e))
-		fail_msg("%s", sc->e.text);
-	*state = sc;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct scene *sc = *state;
-
-	edge_tally_destroy(sc->t);
-	selection_destroy(sc->sel);
-	store_close(sc->s);
-	unlink(sc->path);
-	assert_int_equal(rmdir(sc->dir), 0);
-	free(sc);
-	return 0;
-}
 
 static int tally(struct scene *sc, const struct selection_options *o)
 {
@@ -58,7 +12,7 @@ static int tally(struct scene *sc, const struct selection_options *o)
 
 	if (!rc)
 		rc = selection_create(sc->s, o, &sc->sel, &sc->e);
-	return rc ? rc : edge_tally_create(sc->sel, &sc->t, &sc->e);
+	return rc ? rc : edge_tally_create(sc->sel, &sc->edges, &sc->e);
 }
 
 static void assert_edges(
@@ -85,10 +39,10 @@ static void sums_by_image_and_procedure(void **state)
 	const struct image_edges *images;
 
 	assert_int_equal(tally(sc, &(struct selection_options){0}), 0);
-	assert_int_equal(edge_tally_images(sc->t, &images), 2);
+	assert_int_equal(edge_tally_images(sc->edges, &images), 2);
 	assert_edges(&images[0], "/opt/demo/bin/demo", demo, 5);
 	assert_edges(&images[1], "[kernel]", kernel, 1);
-	assert_int_equal(edge_tally_nowhere(sc->t), 7 + 9);
+	assert_int_equal(edge_tally_nowhere(sc->edges), 7 + 9);
 }
 
 static void filters(void **state)
@@ -100,9 +54,9 @@ static void filters(void **state)
 	const struct image_edges *images;
 
 	assert_int_equal(tally(sc, &o), 0);
-	assert_int_equal(edge_tally_images(sc->t, &images), 1);
+	assert_int_equal(edge_tally_images(sc->edges, &images), 1);
 	assert_edges(&images[0], "/opt/demo/bin/demo", want, 1);
-	assert_int_equal(edge_tally_nowhere(sc->t), 0);
+	assert_int_equal(edge_tally_nowhere(sc->edges), 0);
 }
 
 static void nothing_selected(void **state)
@@ -112,7 +66,7 @@ static void nothing_selected(void **state)
 	const struct image_edges *images;
 
 	assert_int_equal(tally(sc, &o), 0);
-	assert_int_equal(edge_tally_images(sc->t, &images), 0);
+	assert_int_equal(edge_tally_images(sc->edges, &images), 0);
 }
 
 static void damage_is_named(void **state)
@@ -136,10 +90,11 @@ static void damage_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(sums_by_image_and_procedure, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(filters, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(nothing_selected, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(damage_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			sums_by_image_and_procedure, scene_set_up, scene_tear_down),
+		cmocka_unit_test_setup_teardown(filters, scene_set_up, scene_tear_down),
+		cmocka_unit_test_setup_teardown(nothing_selected, scene_set_up, scene_tear_down),
+		cmocka_unit_test_setup_teardown(damage_is_named, scene_set_up, scene_tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

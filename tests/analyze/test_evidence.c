@@ -1,56 +1,8 @@
-#include "analyze/evidence.h"
 #include "analyze/evidence_internal.h"
-#include "base/err.h"
-#include "base/mem.h"
-#include "fixtures/fixture.h"
+#include "analyze/scene.h"
 
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-/* The small fixture, open for reading. */
-struct scene {
-	char dir[32], path[64];
-	struct store *s;
-	struct selection *sel;
-	struct selected_image *demo;
-	struct evidence *ev;
-	struct err e;
-};
-
-static int set_up(void **state)
-{
-	struct scene *sc = xcalloc(1, sizeof *sc);
-
-	strcpy(sc->dir, "/tmp/evidence.XXXXXX");
-	assert_non_null(mkdtemp(sc->dir));
-	snprintf(sc->path, sizeof sc->path, "%s/db", sc->dir);
-	if (fixture_small(sc->path, &sc->e))
-		fail_msg("%s", sc->e.text);
-	*state = sc;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct scene *sc = *state;
-
-	evidence_destroy(sc->ev);
-	selection_destroy(sc->sel);
-	store_close(sc->s);
-	unlink(sc->path);
-	assert_int_equal(rmdir(sc->dir), 0);
-	free(sc);
-	return 0;
-}
 
 static void select_demo(struct scene *sc, const struct selection_options *o)
 {
@@ -215,11 +167,14 @@ static void without_a_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(puts_samples_onto_the_flow, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(puts_edges_onto_the_flow, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(needs_code, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(lists_procedures_by_time, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(without_a_clock, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			puts_samples_onto_the_flow, scene_set_up, scene_tear_down),
+		cmocka_unit_test_setup_teardown(
+			puts_edges_onto_the_flow, scene_set_up, scene_tear_down),
+		cmocka_unit_test_setup_teardown(needs_code, scene_set_up, scene_tear_down),
+		cmocka_unit_test_setup_teardown(
+			lists_procedures_by_time, scene_set_up, scene_tear_down),
+		cmocka_unit_test_setup_teardown(without_a_clock, scene_set_up, scene_tear_down),
 		cmocka_unit_test(shares_out_the_time_of_callees),
 	};
 

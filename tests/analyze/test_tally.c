@@ -1,54 +1,7 @@
 #include "analyze/find.h"
-#include "analyze/tally.h"
-#include "base/err.h"
-#include "base/mem.h"
-#include "fixtures/fixture.h"
+#include "analyze/scene.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-/* The small fixture, open for reading. */
-struct scene {
-	char dir[32], path[64];
-	struct store *s;
-	struct selection *sel;
-	struct tally *t;
-	struct err e;
-};
-
-static int set_up(void **state)
-{
-	struct scene *sc = xcalloc(1, sizeof *sc);
-
-	strcpy(sc->dir, "/tmp/tally.XXXXXX");
-	assert_non_null(mkdtemp(sc->dir));
-	snprintf(sc->path, sizeof sc->path, "%s/db", sc->dir);
-	if (fixture_small(sc->path, &sc->e) || store_open(sc->path, STORE_READ, &sc->s, &sc->e))
-		fail_msg("%s", sc->e.text);
-	*state = sc;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct scene *sc = *state;
-
-	tally_destroy(sc->t);
-	selection_destroy(sc->sel);
-	store_close(sc->s);
-	unlink(sc->path);
-	assert_int_equal(rmdir(sc->dir), 0);
-	free(sc);
-	return 0;
-}
 
 static const int64_t first_epoch[] = {1};
 
@@ -57,6 +10,8 @@ static int tally(struct scene *sc, struct selection_options o, enum tally_by by,
 {
 	int rc;
 
+	if (!sc->s)
+		assert_int_equal(store_open(sc->path, STORE_READ, &sc->s, &sc->e), 0);
 	if (!o.filter.nepochs && !o.filter.t0) {
 		o.filter.epochs = first_epoch;
 		o.filter.nepochs = 1;
@@ -356,7 +311,7 @@ static void finds_what_users_mean(void **state)
 	}
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scene_set_up, scene_tear_down)
 
 int main(void)
 {
