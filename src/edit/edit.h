@@ -1,0 +1,147 @@
+/*
+ * An executable or library that is rewritten: its functions are copied into a new segment, with
+ * code added where a tool wants it, and run there; what was in the file stays where it was.
+ *
+ *     edit_open("/usr/bin/gzip", &options, &e, &err);
+ *     for each function of edit_functions() that is chosen and not refused:
+ *         edit_on_edge(e, f, edge, snippet, arguments);
+ *     edit_write(e, "/tmp/gzip", &err);
+ *
+ * A function keeps its old entry as its address for everybody who takes it: a jump there leads to
+ * the new body. Functions that cannot be understood are left alone and say why. All addresses are
+ * virtual addresses of the file.
+ */
+#ifndef CULPRIT_EDIT_EDIT_H
+#define CULPRIT_EDIT_EDIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "flow/cfg.h"
+#include "image/image.h"
+
+struct err;
+struct liveness;
+struct snippet;
+struct edit;
+
+struct edit_options {
+	bool strict; /* fill what moved away with int3, so that whoever goes there is found out */
+};
+
+struct edit_function {
+	const struct procedure *procedure;
+	struct flow *flow;   /* NULL when none could be made */
+	const char *refused; /* why it stays where it is, constant words; NULL: it can be moved */
+	uint64_t refused_at;
+	bool chosen; /* true at first; tools may clear it, then it is not moved */
+};
+
+/* -EPERM for files that must not be edited; -ENOEXEC, -EBADMSG for those that cannot be. */
+int edit_open(
+	const char *path, const struct edit_options *options, struct edit **out, struct err *e);
+void edit_destroy(struct edit *e);
+
+struct image *edit_image(const struct edit *e);
+struct program *edit_program(const struct edit *e);
+size_t edit_functions(struct edit *e, struct edit_function ***out); /* by address of the entry */
+const struct liveness *edit_liveness(struct edit *e, struct edit_function *f); /* on first use */
+
+/* How much of the file can be moved, of what is chosen. */
+struct edit_reason {
+	const char *words;
+	uint32_t functions;
+	uint64_t insns;
+};
+struct edit_coverage {
+	uint32_t functions, moved;
+	uint64_t insns, moved_insns;
+	struct edit_reason reasons[32]; /* of those that are not moved, the most frequent first */
+	uint32_t nreasons;
+};
+void edit_coverage(const struct edit *e, struct edit_coverage *out);
+
+/* ---- for tools: before edit_write ---- */
+
+/* Memory that the edited program can read and write, zero at its start; returns its address. */
+uint64_t edit_data(struct edit *e, uint64_t size, uint64_t align);
+
+/*
+ * Code to be run at a place. Arguments (as many as the snippet takes, snippet_arguments()) are
+ * copied; the snippet must live until edit_write. Several at one place run in the order in which
+ * they were given.
+ */
+
+/* When the function is called or jumped to, but not when it loops back to its first block. */
+void edit_at_entry(struct edit *e, struct edit_function *f, const struct snippet *snippet,
+	const uint64_t *arguments);
+
+/* When an edge of the flow is taken; edit_edge_carries must be true. */
+void edit_on_edge(struct edit *e, struct edit_function *f, uint32_t edge,
+	const struct snippet *snippet, const uint64_t *arguments);
+
+/* Before an instruction (its number in the flow), from wherever control comes to it. */
+void edit_before(struct edit *e, struct edit_function *f, uint32_t insn,
+	const struct snippet *snippet, const uint64_t *arguments);
+
+/* Where a call (the number of its instruction) comes back. */
+void edit_after_call(struct edit *e, struct edit_function *f, uint32_t insn,
+	const struct snippet *snippet, const uint64_t *arguments);
+
+/* False for edges that nobody can put code on: unseen ones to the exit. */
+bool edit_edge_carries(const struct edit_function *f, uint32_t edge);
+
+/*
+ * Edges of several jumps through one table cannot be told apart: code on one of them runs on all
+ * those that lead from these jumps to the same block. Returns the lowest of them; for all other
+ * edges, the edge itself. Tools put code only on such representatives.
+ */
+uint32_t edit_edge_group(const struct edit_function *f, uint32_t edge);
+
+/*
+ * Code that runs before everything else in the edited program, or when the library is initialised.
+ * The blob is copied to the new code and must run wherever it lies; `fill` may change the copy once
+ * it is known at which address it is and what would have run first without it (0: nothing).
+ */
+typedef void edit_fill_fn(void *arg, uint8_t *blob, uint64_t address, uint64_t then);
+void edit_runtime(
+	struct edit *e, const void *blob, size_t size, size_t entry, edit_fill_fn *fill, void *arg);
+
+/* Kept in the file's note: the kind of edit ("exact") and what goes with it. Copied. */
+void edit_describe(struct edit *e, const char *kind, const void *more, size_t size);
+
+int edit_write(struct edit *e, const char *path, struct err *err);
+
+/* ---- after edit_write ---- */
+
+/* The new address of an old instruction; 0: it was not moved. */
+uint64_t edit_moved(const struct edit *e, uint64_t old);
+
+/* ---- what the new code consists of, for unwinding ---- */
+
+/*
+ * New code [at, at + size). If copied, it is the old code from `old` on, instruction by instruction
+ * at the same distances; else all of it stands for the old instruction at `old`: its unwind row (as
+ * before the instruction) and its exception region hold. rsp is `pushed` bytes lower than in the
+ * old code.
+ */
+struct edit_span {
+	uint64_t at, old;
+	uint32_t size;
+	uint16_t pushed;
+	bool copied;
+};
+
+/* A contiguous piece of new code from one range of one procedure; spans ascending, no holes. */
+struct edit_fragment {
+	uint64_t start, size;
+	uint64_t old_start;
+	const struct edit_span *spans;
+	size_t nspans;
+};
+
+/* Where control that comes from outside to an old address (a landing pad) goes on; 0: not moved. */
+typedef uint64_t edit_moved_fn(void *arg, uint64_t old);
+
+#endif
