@@ -52,6 +52,10 @@ HELPERS_SRC := $(filter-out $(INSIDERS:%=bench/%.c),$(wildcard \
 	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
 
+# What the editor places into programs, as one array of bytes.
+RT_BLOB := $(BUILD)/gen/rt/blob.h
+RT_SRC  := src/rt/start.S $(wildcard src/rt/*.c)
+
 # What is loaded into profiled programs, and plug-ins: never with sanitizers.
 UPCALL_SRC := $(wildcard src/upcall/*.c) src/isa/interp.c src/values/step.c src/values/capture.c \
 	src/values/plugin.c src/base/err.c
@@ -70,7 +74,7 @@ $(BUILD)/libculprit.a: $(LIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
 
-$(BUILD)/%.o: %.c | $(SKELETONS) build/.packages
+$(BUILD)/%.o: %.c | $(SKELETONS) $(RT_BLOB) build/.packages
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -85,6 +89,18 @@ BPF_CLANG = $(CLANG) -target bpf -D__TARGET_ARCH_x86 -O2 -g -mcpu=v3 -Wall -Wext
 $(BUILD)/gen/%.bpf.o: src/%.bpf.c | build/.packages
 	@mkdir -p $(@D)
 	$(BPF_CLANG)
+
+# Freestanding, without vector registers: it runs before anything else and changes nothing.
+$(BUILD)/gen/rt/blob.elf: $(RT_SRC) src/rt/rt.h src/rt/blob.ld | build/.packages
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -Isrc $(WARNINGS) -Os -ffreestanding -fno-builtin -fPIE -fvisibility=hidden \
+		-mgeneral-regs-only -fcf-protection=branch -fno-stack-protector \
+		-fno-asynchronous-unwind-tables -fno-tree-loop-distribute-patterns \
+		-nostdlib -static -Wl,--build-id=none -Wl,-T,src/rt/blob.ld -o $@ $(RT_SRC)
+
+$(RT_BLOB): $(BUILD)/gen/rt/blob.elf tools/embed
+	objcopy -O binary -j .blob $< $(@:.h=.bin)
+	tools/embed $(@:.h=.bin) > $@
 
 # What it does not use goes: its thread-local memory would come out of every thread's stack.
 build/culprit-upcall.so: $(UPCALL_OBJ)
@@ -134,7 +150,7 @@ $(foreach r,analyze cmd fixtures,$(eval $(call WITH_FIXTURES,$(r))))
 e2e: $(BUILD)/tests/fixtures/makedb $(BUILD)/tests/fixtures/anchor_rate $(BUILD)/tests/fixtures/follow_walks
 e2e: build/bench/exact_counts build/bench/score
 
-build/fuzz/%.o: %.c | $(SKELETONS) build/.packages
+build/fuzz/%.o: %.c | $(SKELETONS) build/gen/rt/blob.h build/.packages
 	@mkdir -p $(@D)
 	$(CLANG) -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -Itests -Ibuild/gen -O1 -g \
 		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
