@@ -5,6 +5,7 @@
 #   make check      install what is missing, build, run every test (also under ASan and UBSan)
 #   make bench      the figures of bench/RESULTS.md
 #   make fuzz       fuzz every parser for FUZZ_SECONDS each
+#   make torture    edit stock programs and random ones, run them, compare
 #   make layers     check who includes whom
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make SAN=1 ...  the same with ASan and UBSan, under build/san
@@ -208,6 +209,13 @@ fuzz-replay: $(FUZZ)
 		$$f -runs=0 -timeout=10 tests/fuzz/corpus/$$n >$$f.log 2>&1 || \
 			{ cat $$f.log; echo "$$n: the corpus fails"; exit 1; }; \
 		echo "== $$n: corpus of $$(ls tests/fuzz/corpus/$$n | wc -l) passed"; done
+
+# Takes long: every kind of edit on all of it.
+.PHONY: torture
+torture: all helpers
+	tests/torture/run -k null
+	tests/torture/run -k exact
+	tests/torture/random
 
 layers:
 	@tools/layers $(ROOMS) cmd
