@@ -1,0 +1,82 @@
+/*
+ * Snippets: code that is inserted into programs. A snippet is written once as text and lowered for
+ * every place where it goes, to the cheapest code that leaves alone what is live there.
+ *
+ *	[a0] += 1                               a counter at the address a0
+ *	atomic [a0] += 1                        the same, for several threads
+ *	t0 = tls[a0]; [t0 + a1] += 1            in a block of the thread's own
+ *	v0 += a0                                a path register
+ *	[a0 + v0*8] += 1; v0 = a1               the end of a path
+ *	[a0] -= 1; if [a0] < 0 goto a1          a check: leave for another copy of the body
+ *	t0 = [a0]; if t0 == a1 goto same; [a0] = a1; same:
+ *
+ * Statements are divided by ";". All values have 64 bits, comparisons are signed.
+ *	a0 to a7	arguments: constants that differ from place to place
+ *	t0 to t5	temporaries, undefined at the start
+ *	v0, v1		variables that live through a procedure, where the place says: a register,
+ *or a word of the frame
+ *	[...]		memory: a sum of an address (a register or an argument, which comes first),
+ *a register that may be multiplied by 2, 4 or 8, arguments and numbers. An argument in front is an
+ *address of the program and relocated with it; others and numbers are offsets of 32 bits. tls[...]
+ *counts from the thread pointer; arguments are offsets there.
+ *	&[...]		the address of it
+ * "place = value", "place += value", "place -= value", "if value CMP value goto target" (CMP: ==
+ * != < <= > >=), "goto target", "name:". A target is a name in the snippet, or an argument: code
+ * elsewhere. A statement has one memory operand at most.
+ */
+#ifndef CULPRIT_EDIT_SNIPPET_H
+#define CULPRIT_EDIT_SNIPPET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "flow/liveness.h"
+
+struct err;
+struct snippet;
+
+/* -EINVAL with the place where the text stops making sense. */
+int snippet_create(const char *text, struct snippet **out, struct err *e);
+void snippet_destroy(struct snippet *s);
+
+unsigned snippet_arguments(const struct snippet *s); /* how many it takes */
+
+#define SNIPPET_VARIABLES 2
+
+struct snippet_place {
+	uint32_t live;    /* LIVE_*: what must survive; liveness_before and the like */
+	uint8_t red_zone; /* bytes below rsp that may be in use, 0 to 128; liveness_red_zone */
+	struct {
+		uint8_t reg;           /* REG_NONE: in memory */
+		int32_t slot;          /* there: from rsp as it is at this place */
+	} variable[SNIPPET_VARIABLES]; /* of those that the snippet uses */
+};
+
+/* A displacement of 32 bits that is to lead from the end of its instruction to target. */
+struct snippet_fixup {
+	uint32_t offset, end;
+	uint64_t target;
+	bool jumps; /* target is the argument of a goto: what it means is between tool and emitter
+		     */
+};
+
+/* From offset on, rsp is so many bytes lower than where the snippet was inserted. */
+struct snippet_shift {
+	uint32_t offset, pushed;
+};
+
+/* Zeroed at first; then used again and again. */
+struct snippet_code {
+	struct buf bytes;
+	VEC(struct snippet_fixup) fixups;
+	VEC(struct snippet_shift) shifts; /* ascending; 0 before the first */
+};
+
+/* -ERANGE: an argument that is used as an offset does not fit; out is undefined then. */
+int snippet_lower(const struct snippet *s, const uint64_t *arguments,
+	const struct snippet_place *place, struct snippet_code *out);
+void snippet_code_deinit(struct snippet_code *c);
+
+#endif
