@@ -148,6 +148,22 @@ int io_pread_full(int fd, void *p, size_t n, uint64_t offset)
 	return 0;
 }
 
+int io_pwrite_full(int fd, const void *p, size_t n, uint64_t offset)
+{
+	const unsigned char *from = p;
+	while (n) {
+		ssize_t put = pwrite(fd, from, n, (off_t)offset);
+		if (put < 0 && errno != EINTR)
+			return -errno;
+		if (put > 0) {
+			from += put;
+			n -= (size_t)put;
+			offset += (uint64_t)put;
+		}
+	}
+	return 0;
+}
+
 uint64_t io_clock_ns(clockid_t clock)
 {
 	struct timespec t;

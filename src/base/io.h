@@ -17,6 +17,7 @@ int io_read_line(int dirfd, const char *path, char *line, size_t size);
 int io_read_long(const char *path, long *value);
 int io_write_file(const char *path, const char *text);         /* replaces it atomically */
 int io_pread_full(int fd, void *p, size_t n, uint64_t offset); /* -EBADMSG when the file ends */
+int io_pwrite_full(int fd, const void *p, size_t n, uint64_t offset);
 
 uint64_t io_clock_ns(clockid_t clock);
 
