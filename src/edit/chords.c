@@ -1,0 +1,277 @@
+#include "edit/chords.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sets of nodes ---- */
+
+static uint32_t set_of(uint32_t *parent, uint32_t node)
+{
+	while (parent[node] != node) {
+		parent[node] = parent[parent[node]];
+		node = parent[node];
+	}
+	return node;
+}
+
+/* Whether they were two. */
+static bool join(uint32_t *parent, uint32_t a, uint32_t b)
+{
+	a = set_of(parent, a);
+	b = set_of(parent, b);
+	parent[a < b ? b : a] = a < b ? a : b;
+	return a != b;
+}
+
+static uint32_t *singles(uint32_t n)
+{
+	uint32_t *parent = graph_numbers(n, 0);
+
+	for (uint32_t i = 0; i < n; i++)
+		parent[i] = i;
+	return parent;
+}
+
+static bool is_boundary(const struct chords *c, uint32_t edge)
+{
+	const struct graph_edge *e = &c->graph->edge[edge];
+
+	return e->from == c->outside || e->to == c->outside;
+}
+
+/* ---- choosing ---- */
+
+struct candidate {
+	double weight;
+	uint32_t edge;
+};
+
+static int heaviest_first(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	return x->edge < y->edge ? -1 : x->edge > y->edge;
+}
+
+/* Those that cannot be counted must be in the tree. */
+static int take_uncountable(struct chords *c, const double *weight, uint32_t *parent)
+{
+	for (uint32_t i = 0; i < c->graph->edges; i++) {
+		const struct graph_edge *e = &c->graph->edge[i];
+
+		if (weight[i] >= 0)
+			continue;
+		c->counted[i] = false;
+		if (!join(parent, e->from, e->to))
+			return -ENOSPC;
+	}
+	return 0;
+}
+
+static void take_heaviest(struct chords *c, const double *weight, uint32_t *parent)
+{
+	struct candidate *list = xcalloc(c->graph->edges + 1, sizeof *list);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->graph->edges; i++)
+		if (weight[i] >= 0 && !is_boundary(c, i))
+			list[n++] = (struct candidate){weight[i], i};
+	if (n)
+		qsort(list, n, sizeof *list, heaviest_first);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct graph_edge *e = &c->graph->edge[list[i].edge];
+
+		if (join(parent, e->from, e->to))
+			c->counted[list[i].edge] = false;
+	}
+	free(list);
+}
+
+/* Parts are what hangs together without the outside. */
+static void find_parts(struct chords *c)
+{
+	const struct graph *g = c->graph;
+	uint32_t *parent = singles(g->nodes), *number = graph_numbers(g->nodes, GRAPH_NONE);
+
+	c->part = graph_numbers(g->nodes, GRAPH_NONE);
+	for (uint32_t i = 0; i < g->edges; i++)
+		if (!is_boundary(c, i))
+			join(parent, g->edge[i].from, g->edge[i].to);
+	c->parts = 0;
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		uint32_t set = set_of(parent, i);
+
+		if (i == c->outside)
+			continue;
+		if (number[set] == GRAPH_NONE)
+			number[set] = c->parts++;
+		c->part[i] = number[set];
+	}
+	free(parent);
+	free(number);
+	c->balanced = xmalloc(c->parts + 1);
+	memset(c->balanced, 1, c->parts + 1);
+	for (uint32_t i = 0; i < g->edges; i++) {
+		const struct graph_edge *e = &g->edge[i];
+		uint32_t inner = e->from == c->outside ? e->to : e->from;
+
+		if (is_boundary(c, i) && !c->counted[i] && inner != c->outside)
+			c->balanced[c->part[inner]] = false;
+	}
+}
+
+static void begin(struct chords *c, const struct graph *g, uint32_t outside)
+{
+	*c = (struct chords){.graph = g, .outside = outside};
+	c->counted = xmalloc(g->edges + 1);
+	memset(c->counted, 1, g->edges + 1);
+}
+
+int chords_choose(struct chords *c, const struct graph *g, uint32_t outside, const double *weight)
+{
+	uint32_t *parent = singles(g->nodes);
+	int rc;
+
+	begin(c, g, outside);
+	rc = take_uncountable(c, weight, parent);
+	if (!rc)
+		take_heaviest(c, weight, parent);
+	free(parent);
+	if (rc)
+		chords_deinit(c);
+	else
+		find_parts(c);
+	return rc;
+}
+
+int chords_recall(struct chords *c, const struct graph *g, uint32_t outside, const bool *counted)
+{
+	uint32_t *parent = singles(g->nodes);
+	int rc = 0;
+
+	begin(c, g, outside);
+	memcpy(c->counted, counted, g->edges);
+	for (uint32_t i = 0; i < g->edges; i++)
+		if (!counted[i] && !join(parent, g->edge[i].from, g->edge[i].to))
+			rc = -EBADMSG;
+	free(parent);
+	if (rc)
+		chords_deinit(c);
+	else
+		find_parts(c);
+	return rc;
+}
+
+void chords_deinit(struct chords *c)
+{
+	free(c->counted);
+	free(c->part);
+	free(c->balanced);
+	*c = (struct chords){0};
+}
+
+/* ---- solving ---- */
+
+/* The tree is taken apart from its leaves: a node with one unknown edge tells what that carries. */
+struct solving {
+	const struct chords *c;
+	const uint64_t *lost;
+	uint64_t *count;
+	bool *known;
+	uint32_t *unknown; /* edges of each node */
+	uint32_t *ready;   /* nodes with one of them */
+	uint32_t nready;
+};
+
+static void count_unknown(struct solving *s, uint32_t edge, uint32_t by)
+{
+	const struct graph_edge *e = &s->c->graph->edge[edge];
+	uint32_t ends[] = {e->from, e->to};
+
+	for (int i = 0; i < 2; i++) {
+		s->unknown[ends[i]] += by;
+		if (s->unknown[ends[i]] == 1 && by == UINT32_MAX && ends[i] != s->c->outside)
+			s->ready[s->nready++] = ends[i];
+	}
+}
+
+/* What is known of a node, in less out, as numbers that may wrap around; *edge is the unknown one.
+ */
+static uint64_t net_of(const struct solving *s, uint32_t node, uint32_t *edge)
+{
+	const struct graph *g = s->c->graph;
+	uint64_t net = s->lost ? -s->lost[node] : 0;
+
+	graph_each_in (e, g, node) {
+		if (s->known[*e])
+			net += s->count[*e];
+		else
+			*edge = *e;
+	}
+	graph_each_out (e, g, node) {
+		if (s->known[*e])
+			net -= s->count[*e];
+		else
+			*edge = *e;
+	}
+	return net;
+}
+
+static bool solve_node(struct solving *s, uint32_t node)
+{
+	uint32_t edge = GRAPH_NONE;
+	uint64_t net;
+
+	if (s->unknown[node] != 1)
+		return true; /* the other end of its last edge was first */
+	net = net_of(s, node, &edge);
+	s->count[edge] = s->c->graph->edge[edge].from == node ? net : -net;
+	s->known[edge] = true;
+	count_unknown(s, edge, UINT32_MAX);
+	return (int64_t)s->count[edge] >= 0;
+}
+
+bool chords_solve(const struct chords *c, const uint64_t *lost, uint64_t *count)
+{
+	const struct graph *g = c->graph;
+	struct solving s = {.c = c, .lost = lost, .count = count};
+	bool fine = true;
+
+	s.known = xmemdup(c->counted, g->edges + 1);
+	s.unknown = graph_numbers(g->nodes, 0);
+	s.ready = graph_numbers(2 * g->nodes, 0);
+	for (uint32_t i = 0; i < g->edges; i++)
+		if (!c->counted[i])
+			count_unknown(&s, i, 1);
+	for (uint32_t i = 0; i < g->nodes; i++)
+		if (s.unknown[i] == 1 && i != c->outside)
+			s.ready[s.nready++] = i;
+	for (uint32_t at = 0; at < s.nready; at++)
+		fine &= solve_node(&s, s.ready[at]);
+	for (uint32_t i = 0; i < g->edges; i++)
+		if ((int64_t)count[i] < 0)
+			count[i] = 0;
+	free(s.known);
+	free(s.unknown);
+	free(s.ready);
+	return fine;
+}
+
+void chords_balance(const struct chords *c, const uint64_t *count, int64_t *balance)
+{
+	memset(balance, 0, c->parts * sizeof *balance);
+	for (uint32_t i = 0; i < c->graph->edges; i++) {
+		const struct graph_edge *e = &c->graph->edge[i];
+		uint32_t inner = e->from == c->outside ? e->to : e->from;
+
+		if (!is_boundary(c, i) || inner == c->outside || !c->balanced[c->part[inner]])
+			continue;
+		balance[c->part[inner]] +=
+			e->from == c->outside ? (int64_t)count[i] : -(int64_t)count[i];
+	}
+}
