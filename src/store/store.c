@@ -1,6 +1,7 @@
 /* Opening, closing and transactions. */
 #include "store/anchors.h"
 #include "store/edges.h"
+#include "store/exact.h"
 #include "store/store_internal.h"
 #include "store/walks.h"
 
@@ -251,6 +252,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_edge);
 	store_register(s, &blob_anchor);
 	store_register(s, &blob_walk);
+	store_register(s, &blob_exact);
 	r = open_by_mode(s, e);
 	if (r) {
 		store_close(s);
