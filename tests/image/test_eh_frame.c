@@ -82,7 +82,7 @@ static void test_midframe(void **state)
 	add_fde(&b, cie, 0x3000, 8, "\x0d\x06", 2);         /* CFA = rbp + 8 */
 	add_fde(&b, cie, 0x4000, 8, "\x0f\x02\x77\x08", 4); /* an expression */
 	add_fde(&b, cie, 0x5000, 8, "\x07\x10", 2);         /* rip undefined, as _start */
-	add_fde(&b, cie, 0x6000, 8, "\x0e\x10\x46\x0e\x18\x4a\x0f\x02\x77\x08", 10); /* .plt */
+	add_fde(&b, cie, 0x6000, 32, "\x0e\x10\x46\x0e\x18\x4a\x0f\x02\x77\x08", 10); /* .plt */
 	add_fde(&b, cie, 0x6000, 8, "\x0e\x10\x46\x0e\x18", 5); /* no expression behind */
 	cie = add_cie(&b, "zRS", 0x1b);
 	add_fde(&b, cie, 0x7000, 8, "\x0e\x40", 2); /* a signal frame */
