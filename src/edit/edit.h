@@ -46,7 +46,6 @@ void edit_destroy(struct edit *e);
 struct image *edit_image(const struct edit *e);
 struct program *edit_program(const struct edit *e);
 size_t edit_functions(struct edit *e, struct edit_function ***out); /* by address of the entry */
-const struct liveness *edit_liveness(struct edit *e, struct edit_function *f); /* on first use */
 
 /* How much of the file can be moved, of what is chosen. */
 struct edit_reason {

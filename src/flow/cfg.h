@@ -69,11 +69,15 @@ enum flow_insn_flag {
 	FLOW_INSN_FILLER = 2,
 	FLOW_INSN_POINTER = 4, /* its address is taken */
 	FLOW_INSN_CALLED = 8,  /* a call of this procedure goes here */
+	FLOW_INSN_MEMORY = 16, /* has a rip-relative operand, whose displacement is `relative` */
+	FLOW_INSN_BEHIND = 3 << 5, /* then: 0, 1, 2 or 4 bytes lie behind the displacement */
+	FLOW_INSN_FIXED = 1 << 7,  /* would do something else at another address */
 };
 
 struct flow_insn {
 	uint64_t address;
-	int32_t relative; /* of a direct transfer: from the next instruction to its target */
+	int32_t relative; /* from the next instruction to the target of a direct transfer, or to a
+			     rip-relative operand */
 	uint8_t length, kind, end, flags; /* enum insn_kind, flow_end, flow_insn_flag */
 };
 
@@ -167,6 +171,14 @@ uint32_t flow_block_at(const struct flow *f, uint64_t address);
 static inline uint64_t flow_target(const struct flow_insn *i)
 {
 	return i->address + i->length + (uint64_t)(int64_t)i->relative;
+}
+
+/* How many bytes lie behind the displacement of a rip-relative operand. */
+static inline unsigned flow_behind(const struct flow_insn *i)
+{
+	unsigned code = i->flags >> 5 & 3;
+
+	return code == 3 ? 4 : code;
 }
 
 #endif

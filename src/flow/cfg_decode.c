@@ -105,6 +105,20 @@ static bool is_direct(const struct flow_insn *i)
 	       (i->kind == INSN_JUMP || i->kind == INSN_BRANCH || i->kind == INSN_CALL);
 }
 
+/* Where an operand lies that is relative to the instruction. */
+static void note_memory(struct builder *b, struct flow_insn *f, const struct insn *insn)
+{
+	unsigned code = insn->behind == 4 ? 3 : insn->behind;
+
+	note_pointer(b, insn->memory);
+	if (insn->low || code > 3 || is_direct(f)) {
+		f->flags |= FLOW_INSN_FIXED;
+		return;
+	}
+	f->relative = (int32_t)(insn->memory - f->address - f->length);
+	f->flags |= (uint8_t)(FLOW_INSN_MEMORY | code << 5);
+}
+
 /* One byte that is no instruction counts as one, so that the sweep goes on behind it. */
 static const struct flow_insn *decode_at(struct builder *b, const struct span *s, uint32_t into)
 {
@@ -125,7 +139,7 @@ static const struct flow_insn *decode_at(struct builder *b, const struct span *s
 		f->relative = (int32_t)(insn.target - address - insn.length);
 	f->flags = insn.filler ? FLOW_INSN_FILLER : 0;
 	if (insn.memory)
-		note_pointer(b, insn.memory);
+		note_memory(b, f, &insn);
 	if (insn.value && b->source->absolute)
 		note_pointer(b, insn.value);
 	return f;

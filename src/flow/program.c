@@ -121,6 +121,18 @@ void program_note_noreturn(struct program *p, uint64_t entry)
 	callee_at(p, entry)->noreturn = true;
 }
 
+void program_note_entered(struct program *p, const uint64_t *addresses, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*vec_add(&p->entered) = addresses[i];
+	vec_sort(&p->entered, by_address);
+}
+
+const struct image_data *program_data(const struct program *p)
+{
+	return p->data;
+}
+
 /* ---- flows ---- */
 
 static int read_data(void *arg, uint64_t address, void *out, size_t size)

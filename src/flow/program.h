@@ -13,6 +13,7 @@
 #include "flow/cfg.h"
 #include "image/image.h"
 
+struct image_data;
 struct program;
 
 /* The image must outlive it. Without its file, tables stay unresolved; that is no error. */
@@ -24,6 +25,12 @@ struct image *program_image(const struct program *p);
 /* -ENOENT when the code cannot be read. */
 int program_flow(
 	struct program *p, const struct procedure *procedure, struct flow **out, struct err *e);
+
+/* Addresses that others go to, by what the caller knows beside: flows made from now on show it. */
+void program_note_entered(struct program *p, const uint64_t *addresses, size_t n);
+
+/* What the image's data says; NULL when there is none. */
+const struct image_data *program_data(const struct program *p);
 
 /* Whether a call to an address may come back: by name, and by what was noted. */
 bool program_returns(struct program *p, uint64_t address);

@@ -78,9 +78,12 @@ int isa_decode(const void *code, size_t n, uint64_t address, struct insn *out)
 	else if (in.raw.imm[0].size >= 32)
 		insn.value = in.raw.imm[0].value.u;
 	insn.filler = is_filler(&in);
-	if (is_rip_relative(&in))
+	if (is_rip_relative(&in)) {
 		insn.memory = next + (uint64_t)in.raw.disp.value;
-	if (in.address_width == 32 && insn.memory)
+		insn.behind = (uint8_t)(in.length - in.raw.disp.offset - 4);
+		insn.low = in.address_width == 32;
+	}
+	if (insn.low)
 		insn.memory &= UINT32_MAX;
 	*out = insn;
 	return 0;

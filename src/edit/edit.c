@@ -1,0 +1,298 @@
+#include "edit/edit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "edit/edit_internal.h"
+#include "edit/elf_out.h"
+#include "edit/unwind.h"
+#include "flow/liveness.h"
+#include "flow/program.h"
+#include "image/eh_frame.h"
+#include "image/elf_file.h"
+
+/* ---- functions ---- */
+
+void edit_refuse(struct function *f, const char *words, uint64_t at)
+{
+	if (f->public.refused)
+		return;
+	f->public.refused = words;
+	f->public.refused_at = at;
+}
+
+const uint8_t *edit_code(const struct edit *e, uint64_t address, size_t n)
+{
+	return elf_out_bytes(e->out, address, n);
+}
+
+const struct home *edit_home(const struct edit *e, uint64_t address)
+{
+	size_t low = 0, high = e->homes.n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (e->homes.p[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address - e->homes.p[low - 1].start >= e->homes.p[low - 1].size)
+		return NULL;
+	return &e->homes.p[low - 1];
+}
+
+static bool is_function(const struct procedure *p)
+{
+	return p->source == PROCEDURE_SYMBOL || p->source == PROCEDURE_EH_FRAME;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct home *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void list_functions(struct edit *e)
+{
+	const struct procedure *all;
+	size_t n = image_procedures(e->image, &all);
+
+	e->functions = xcalloc(n, sizeof *e->functions);
+	e->list = xcalloc(n, sizeof *e->list);
+	for (size_t i = 0; i < n; i++) {
+		struct function *f = NULL;
+		if (is_function(&all[i])) {
+			f = &e->functions[e->nfunctions];
+			f->public.procedure = &all[i];
+			f->public.chosen = true;
+			e->list[e->nfunctions++] = &f->public;
+		}
+		for (uint32_t r = 0; r < all[i].nranges; r++)
+			*vec_add(&e->homes) =
+				(struct home){all[i].ranges[r].start, all[i].ranges[r].size, f};
+	}
+	vec_sort(&e->homes, by_start);
+}
+
+/* ---- what a flow alone says against moving it ---- */
+
+static void judge_insn(struct edit *e, struct function *f, const struct flow_insn *i)
+{
+	if (i->end == FLOW_BAD) {
+		edit_refuse(f, "bytes that are no instructions", i->address);
+	} else if (i->flags & FLOW_INSN_FIXED) {
+		edit_refuse(f, "an instruction bound to its address", i->address);
+	} else if (i->kind == INSN_CALL && !i->relative) {
+		edit_refuse(f, "code that reads its own address", i->address);
+	} else if (i->kind == INSN_JUMP || i->kind == INSN_BRANCH || i->kind == INSN_CALL) {
+		const uint8_t *code = edit_code(e, i->address, i->length);
+		if (!code || branch_shape(code, i) == BRANCH_STRANGE)
+			edit_refuse(f, "a branch of unusual form", i->address);
+	}
+}
+
+static void judge_jump(struct function *f, const struct flow_jump *j)
+{
+	uint64_t at = f->public.flow->insns[j->insn].address;
+
+	if (j->state == FLOW_JUMP_UNRESOLVED)
+		edit_refuse(f, "a jump whose targets are not known", at);
+	else if (j->state == FLOW_JUMP_UNPROVED)
+		edit_refuse(f, "a jump table whose bound is not proved", at);
+}
+
+static void judge(struct edit *e, struct function *f)
+{
+	const struct flow *flow = f->public.flow;
+	const struct procedure *p = f->public.procedure;
+
+	for (uint32_t r = 0; r < p->nranges; r++) {
+		const char *words = unwind_refusal(e->unwind, p->ranges[r].start);
+		if (words)
+			edit_refuse(f, words, p->ranges[r].start);
+		if (!edit_code(e, p->ranges[r].start, p->ranges[r].size))
+			edit_refuse(f, "code that is not in the file", p->ranges[r].start);
+	}
+	if (flow->flags & FLOW_HAS_OVERLAPS)
+		edit_refuse(f, "instructions that overlap", p->start);
+	for (uint32_t i = 0; i < flow->njumps; i++)
+		judge_jump(f, &flow->jumps[i]);
+	for (uint32_t i = 0; i < flow->ninsns; i++)
+		judge_insn(e, f, &flow->insns[i]);
+}
+
+void edit_make_flow(struct edit *e, struct function *f)
+{
+	flow_destroy(f->public.flow);
+	f->public.flow = NULL;
+	if (program_flow(e->program, f->public.procedure, &f->public.flow, NULL) < 0)
+		edit_refuse(f, "code that is not in the file", f->public.procedure->start);
+	else
+		judge(e, f);
+}
+
+static int fde_by_start(const void *a, const void *b)
+{
+	const struct fde *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Without a frame description the extent of a function is a guess. */
+static void refuse_undescribed(struct edit *e, const struct elf_file *file)
+{
+	struct fdes fdes = {0};
+	size_t next = 0;
+
+	eh_frame_read(file, &fdes);
+	vec_sort(&fdes.list, fde_by_start);
+	for (size_t i = 0; i < e->nfunctions; i++) {
+		uint64_t start = e->functions[i].public.procedure->start;
+		while (next < fdes.list.n &&
+			fdes.list.p[next].start + fdes.list.p[next].size <= start)
+			next++;
+		if (next == fdes.list.n || start < fdes.list.p[next].start)
+			edit_refuse(&e->functions[i], "no frame description", start);
+	}
+	vec_deinit(&fdes.list);
+}
+
+/* ---- opening ---- */
+
+static int open_parts(struct edit *e, const char *path, int fd, struct err *err)
+{
+	struct elf_file file;
+	int r;
+
+	if ((r = elf_out_create(path, fd, &e->out, err)) < 0)
+		return r;
+	if ((r = image_open(path, fd, &e->image, err)) < 0)
+		return r;
+	if ((r = elf_file_open(&file, fd, path, err)) < 0)
+		return r;
+	elf_file_read_sections(&file);
+	r = unwind_create(&file, &e->unwind, err);
+	if (r == 0) {
+		list_functions(e);
+		refuse_undescribed(e, &file);
+	}
+	elf_file_close(&file);
+	return r;
+}
+
+int edit_open(
+	const char *path, const struct edit_options *options, struct edit **out, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct edit *e;
+	int r;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "%s", path);
+	e = xcalloc(1, sizeof *e);
+	e->options = *options;
+	if ((r = open_parts(e, path, fd, err)) < 0) {
+		edit_destroy(e);
+		return r;
+	}
+	e->data = elf_out_data_at(e->out);
+	program_create(e->image, &e->program);
+	for (size_t i = 0; i < e->nfunctions; i++)
+		edit_make_flow(e, &e->functions[i]);
+	refs_find(e);
+	patch_plan(e);
+	*out = e;
+	return 0;
+}
+
+void edit_destroy(struct edit *e)
+{
+	if (!e)
+		return;
+	for (size_t i = 0; i < e->nfunctions; i++) {
+		struct function *f = &e->functions[i];
+		body_destroy(f->body);
+		liveness_destroy(f->liveness);
+		flow_destroy(f->public.flow);
+		vec_deinit(&f->points);
+		vec_deinit(&f->insertions);
+		free(f->group);
+	}
+	free(e->functions);
+	free(e->list);
+	vec_deinit(&e->homes);
+	vec_deinit(&e->arguments);
+	vec_deinit(&e->spans);
+	vec_deinit(&e->fragments);
+	buf_deinit(&e->runtime);
+	program_destroy(e->program);
+	unwind_destroy(e->unwind);
+	image_destroy(e->image);
+	elf_out_destroy(e->out);
+	free(e);
+}
+
+struct image *edit_image(const struct edit *e)
+{
+	return e->image;
+}
+
+struct program *edit_program(const struct edit *e)
+{
+	return e->program;
+}
+
+size_t edit_functions(struct edit *e, struct edit_function ***out)
+{
+	*out = e->list;
+	return e->nfunctions;
+}
+
+/* ---- coverage ---- */
+
+static void note_reason(struct edit_coverage *c, const char *words, uint32_t insns)
+{
+	uint32_t i = 0, most = sizeof c->reasons / sizeof *c->reasons;
+
+	while (i < c->nreasons && strcmp(c->reasons[i].words, words))
+		i++;
+	if (i == most)
+		return;
+	if (i == c->nreasons)
+		c->reasons[c->nreasons++] = (struct edit_reason){.words = words};
+	c->reasons[i].functions++;
+	c->reasons[i].insns += insns;
+}
+
+static int by_functions(const void *a, const void *b)
+{
+	const struct edit_reason *x = a, *y = b;
+
+	return x->functions > y->functions ? -1 : x->functions < y->functions;
+}
+
+void edit_coverage(const struct edit *e, struct edit_coverage *out)
+{
+	*out = (struct edit_coverage){0};
+	for (size_t i = 0; i < e->nfunctions; i++) {
+		const struct edit_function *f = e->list[i];
+		uint32_t insns = f->flow ? f->flow->ninsns : 0;
+		if (!f->chosen)
+			continue;
+		out->functions++;
+		out->insns += insns;
+		if (f->refused) {
+			note_reason(out, f->refused, insns);
+			continue;
+		}
+		out->moved++;
+		out->moved_insns += insns;
+	}
+	qsort(out->reasons, out->nreasons, sizeof *out->reasons, by_functions);
+}

@@ -1,0 +1,179 @@
+/*
+ * An edit while it is made, for the files that make it: edit.c opens the file and judges its
+ * functions, refs.c and patch.c say where old code leads into new, body.c makes the new bodies,
+ * emit.c places them and writes their bytes.
+ */
+#ifndef CULPRIT_EDIT_EDIT_INTERNAL_H
+#define CULPRIT_EDIT_EDIT_INTERNAL_H
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "edit/edit.h"
+#include "edit/snippet.h"
+#include "flow/cfg.h"
+
+struct elf_out;
+struct function;
+struct unwind;
+
+/* ---- bodies ---- */
+
+enum item_kind {
+	ITEM_COPY,   /* instructions as they were, but for displacements and calls */
+	ITEM_BRANCH, /* a direct jump or branch of the old code */
+	ITEM_JUMP,   /* one that is added: to a label */
+	ITEM_LEAVE,  /* one that is added: to where an instruction goes out of the function */
+	ITEM_FALL,   /* one that is added: to what lies behind an instruction */
+	ITEM_CODE,   /* a snippet */
+};
+
+#define LABEL_OUTSIDE UINT32_MAX /* the target of the instruction itself */
+
+/*
+ * A part of a new body. Items and labels are numbers, an item's offset counts from the start of its
+ * piece.
+ */
+struct item {
+	uint8_t kind;   /* enum item_kind */
+	bool grown;     /* a branch that needs its long form */
+	uint32_t insn;  /* the old instruction: the first of a copy, the one that it stands for */
+	uint32_t count; /* of a copy: instructions; of code: which of body.codes */
+	uint32_t label; /* of a branch or jump */
+	uint32_t offset, size;
+};
+
+/* The contiguous copy of one range of the procedure. */
+struct piece {
+	uint64_t old_start, at;
+	uint32_t size;
+	uint32_t first, items;
+};
+
+struct code {
+	uint32_t offset, size; /* in body.bytes */
+	uint32_t first_fixup, fixups, first_shift, shifts;
+};
+
+/* An edge that leads to a label of its own and not to the one of its block. */
+struct way {
+	uint32_t edge, label;
+};
+
+struct body {
+	VEC(struct item) items;
+	VEC(uint32_t) labels; /* an item each: first those of the blocks */
+	VEC(struct way) ways; /* by edge */
+	struct piece *pieces; /* the first has the entry */
+	uint32_t npieces;
+	VEC(struct code) codes;
+	struct buf bytes;
+	VEC(struct snippet_fixup) fixups;
+	VEC(struct snippet_shift) shifts;
+};
+
+int body_create(struct edit *e, struct function *f, struct body **out, struct err *err);
+void body_destroy(struct body *b);
+
+/* Where a block begins in the new code, and where those who come from outside enter it. */
+uint64_t body_label(const struct body *b, uint32_t label);
+uint64_t body_entered(const struct function *f, uint32_t block);
+/* The label of the block that a jump through a table goes to. */
+uint64_t body_table_entry(const struct function *f, const struct flow_jump *j, uint32_t block);
+
+/* ---- branches (branch.c) ---- */
+
+enum branch_shape {
+	BRANCH_STRANGE, /* none of these */
+	BRANCH_SHORT,   /* jmp or jcc, 8 bits */
+	BRANCH_LONG,    /* jmp, jcc, call, xbegin: 32 bits at the end */
+	BRANCH_COUNT,   /* loop, jrcxz: 8 bits, and no other form */
+};
+
+enum branch_shape branch_shape(const uint8_t *code, const struct flow_insn *i);
+uint32_t branch_size(const uint8_t *code, const struct flow_insn *i, bool grown);
+/* Writes it to `out` for the address `at`. */
+void branch_write(const uint8_t *code, const struct flow_insn *i, bool grown, uint64_t at,
+	uint64_t target, uint8_t *out);
+void jump_write(bool grown, uint64_t at, uint64_t target, uint8_t *out); /* 2 or 5 bytes */
+
+/* ---- functions ---- */
+
+struct insertion {
+	bool on_edge;
+	uint32_t number; /* edge or instruction */
+	uint32_t order;
+	uint32_t arguments; /* in edit.arguments */
+	const struct snippet *snippet;
+};
+
+/* Where the old code must lead to the new. */
+struct point {
+	uint64_t old;   /* the address of a block */
+	uint64_t patch; /* where the jump is written: behind an endbr64 */
+};
+
+struct function {
+	struct edit_function public;
+	VEC(struct point) points; /* by address */
+	uint32_t *group;          /* by edge, as edit_edge_group says; NULL: each is one */
+	struct liveness *liveness;
+	VEC(struct insertion) insertions;
+	struct body *body; /* while and after it is written; NULL: it is not moved */
+};
+
+/* A range of a procedure. */
+struct home {
+	uint64_t start, size;
+	struct function *function; /* NULL: of a stub or of what nobody describes */
+};
+
+/* A piece as it was written; its spans end where those of the next begin. */
+struct fragment {
+	uint64_t start, size, old;
+	size_t first_span;
+};
+
+struct edit {
+	struct edit_options options;
+	struct elf_out *out;
+	struct image *image;
+	struct program *program;
+	struct unwind *unwind;
+	struct function *functions; /* by entry */
+	struct edit_function **list;
+	size_t nfunctions;
+	VEC(struct home) homes; /* by start */
+	uint64_t data, data_size;
+	VEC(uint64_t) arguments;
+
+	struct buf runtime;
+	size_t runtime_entry;
+	edit_fill_fn *fill;
+	void *fill_arg;
+
+	uint64_t text;
+	VEC(struct edit_span) spans;
+	VEC(struct fragment) fragments;
+};
+
+void edit_refuse(struct function *f, const char *words, uint64_t at);
+const struct home *edit_home(const struct edit *e, uint64_t address);       /* or NULL */
+const uint8_t *edit_code(const struct edit *e, uint64_t address, size_t n); /* or NULL */
+
+/* The address where control goes on that the old code sends to an address. */
+uint64_t edit_resolve(const struct edit *e, uint64_t old);
+
+void edit_make_flow(struct edit *e, struct function *f); /* anew, and judges it */
+
+/* Makes the flows again of functions that others enter in the middle, and refuses those that hold
+ * data. */
+void refs_find(struct edit *e);
+
+/* Refuses functions whose entries, labels or tables cannot be made to lead to new code. */
+void patch_plan(struct edit *e);
+int patch_write(struct edit *e, struct err *err);
+
+/* Places all bodies from edit.text on and writes them to out. */
+int emit_all(struct edit *e, struct buf *out, struct err *err);
+
+#endif

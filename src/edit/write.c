@@ -1,0 +1,103 @@
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "edit/edit_internal.h"
+#include "edit/elf_out.h"
+#include "edit/unwind.h"
+
+enum { PAGE = 4096, NAME_MAX_SIZE = 4096 };
+
+static uint64_t entered(void *arg, uint64_t old)
+{
+	uint64_t at = edit_resolve(arg, old);
+
+	return at == old ? 0 : at;
+}
+
+/* Spans moved in memory while they were gathered; only now they are told by pointer. */
+static struct edit_fragment *list_fragments(const struct edit *e)
+{
+	struct edit_fragment *list = xcalloc(e->fragments.n, sizeof *list);
+
+	for (size_t i = 0; i < e->fragments.n; i++) {
+		const struct fragment *f = &e->fragments.p[i];
+		size_t end = i + 1 < e->fragments.n ? f[1].first_span : e->spans.n;
+		list[i] = (struct edit_fragment){.start = f->start,
+			.size = f->size,
+			.old_start = f->old,
+			.spans = e->spans.p + f->first_span,
+			.nspans = end - f->first_span};
+	}
+	return list;
+}
+
+static int write_unwind(struct edit *e, uint64_t address, struct err *err)
+{
+	_cleanup_free_ struct edit_fragment *list = list_fragments(e);
+	_cleanup_(buf_deinit) struct buf bytes = {0};
+	struct unwind_layout w = {0};
+	int r = unwind_write(e->unwind, list, e->fragments.n, entered, e, address, &bytes, &w, err);
+
+	if (r < 0)
+		return r;
+	elf_out_segment(e->out, address, PF_R, &bytes);
+	if (w.lsda_size)
+		elf_out_section(e->out, ".gcc_except_table", SHT_PROGBITS, SHF_ALLOC, w.lsda,
+			w.lsda_size, 4);
+	elf_out_section(
+		e->out, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, w.eh_frame, w.eh_frame_size, 8);
+	elf_out_section(e->out, ".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC, w.hdr, w.hdr_size, 4);
+	elf_out_unwind(e->out, w.hdr, w.hdr_size);
+	return 0;
+}
+
+/* Those who look at the new code see the names of the old. */
+static void name_function(struct edit *e, const struct function *f)
+{
+	char label[NAME_MAX_SIZE], name[NAME_MAX_SIZE + 16];
+	const char *base =
+		procedure_label(f->public.procedure, image_path(e->image), label, sizeof label);
+
+	for (uint32_t n = 0; n < f->body->npieces; n++) {
+		const struct piece *p = &f->body->pieces[n];
+		snprintf(name, sizeof name, "%s%s", base, n ? ".cold" : "");
+		elf_out_symbol(e->out, name, p->at, p->size);
+	}
+}
+
+static int place_runtime(struct edit *e, struct buf *text, struct err *err)
+{
+	if (!e->runtime.n)
+		return 0;
+	if (e->fill)
+		e->fill(e->fill_arg, e->runtime.p, e->text, elf_out_first(e->out));
+	buf_put(text, e->runtime.p, e->runtime.n);
+	return elf_out_start(e->out, e->text + e->runtime_entry, err);
+}
+
+int edit_write(struct edit *e, const char *path, struct err *err)
+{
+	_cleanup_(buf_deinit) struct buf text = {0};
+	int r;
+
+	e->text = elf_out_data(e->out, e->data_size);
+	if ((r = place_runtime(e, &text, err)) < 0 || (r = emit_all(e, &text, err)) < 0 ||
+		(r = patch_write(e, err)) < 0)
+		return r;
+	uint64_t size = text.n, end = (e->text + size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	if (size) {
+		elf_out_segment(e->out, e->text, PF_R | PF_X, &text);
+		elf_out_section(e->out, ".text.edited", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+			e->text, size, 64);
+	}
+	if (e->fragments.n && (r = write_unwind(e, end, err)) < 0)
+		return r;
+	for (size_t i = 0; i < e->nfunctions; i++)
+		if (e->functions[i].body)
+			name_function(e, &e->functions[i]);
+	return elf_out_write(e->out, path, err);
+}
