@@ -38,13 +38,16 @@ static void read_rela(struct elf_out *o)
 	}
 }
 
-/* Addresses, and after each bitmaps of which of the next 63 words are relocated, too. */
+/*
+ * Addresses, and after each bitmaps of which of the next 63 words are relocated, too. More words
+ * than the file has bytes are none that a linker made.
+ */
 static void read_relr(struct elf_out *o)
 {
 	uint64_t offset, at = 0;
 	struct cursor c = table(o, TAG_RELR, TAG_RELRSZ, &offset);
 
-	while (cursor_left(&c) >= 8) {
+	while (cursor_left(&c) >= 8 && o->slots.n < o->image.n) {
 		uint64_t entry = cursor_u64(&c);
 		if (!(entry & 1)) {
 			add_slot(o, entry, 0);
