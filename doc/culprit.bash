@@ -60,7 +60,7 @@ _culprit_sampling() { # PREVIOUS WORD
 
 _culprit() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="record daemon top list why cfg values stats diff export db doctor help"
+	local verbs="record daemon top list why cfg values stats diff export edit db doctor help"
 	local filters="-i -e -p --input --event --time --epoch --comm --image --proc --pid --help"
 	local report="$filters --json --no-pager"
 	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --values --values=upcall --only --plugin --edges --no-edges --bpf --no-bpf --help"
@@ -176,6 +176,17 @@ _culprit() {
 		esac
 		_culprit_report "$previous" "$word" && return
 		options="$filters -f -o --format --output"
+		;;
+	edit)
+		case $previous in
+		--only | --skip) return ;;
+		esac
+		options="-o --output --null --strict --report --only --skip --json --help"
+		[[ $word == -* ]] || {
+			compopt -o filenames
+			COMPREPLY=($(compgen -f -- "$word"))
+			return
+		}
 		;;
 	db)
 		case $previous in

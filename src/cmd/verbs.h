@@ -130,6 +130,18 @@
 		"  -f, --format FORMAT counts: how often blocks and edges ran, estimated\n"        \
 		"                      edges: edge samples, as they were seen\n"                   \
 		"  -o, --output FILE   where to (default: standard output)\n" FILTER_USAGE)        \
+	X(edit, "a copy of a program or library with code added, that runs as before",             \
+		"usage: culprit edit [options] -o EDITED PROGRAM\n"                                \
+		"       culprit edit --report [--json] [options] PROGRAM\n"                        \
+		"  -o, --output EDITED the edited copy\n"                                          \
+		"      --null          add nothing: all functions are moved only (default)\n"      \
+		"      --strict        fill what moved away with traps, to find whoever goes "     \
+		"there\n"                                                                          \
+		"      --report        how much can be edited, and why the rest cannot\n"          \
+		"      --only FUNCTION edit this one alone: a name, a glob or 0xADDRESS; may be "  \
+		"repeated\n"                                                                       \
+		"      --skip FUNCTION leave it alone; may be repeated\n"                          \
+		"      --json          the report for programs\n")                                 \
 	X(db, "look after databases: ls, check, merge, expire",                                    \
 		"usage: culprit db ls [--json] [FILE]\n"                                           \
 		"       culprit db check [FILE...]\n"                                              \

@@ -13,7 +13,7 @@ setup() {
 @test "--help lists every verb" {
 	run "$CULPRIT" --help
 	[ "$status" -eq 0 ]
-	for verb in record daemon top list why cfg values export db doctor; do
+	for verb in record daemon top list why cfg values export edit db doctor; do
 		[[ "$output" =~ "  $verb " ]]
 	done
 }
@@ -41,7 +41,7 @@ setup() {
 }
 
 @test "help and --help tell the usage of every verb" {
-	for verb in record daemon top list why cfg values export db doctor; do
+	for verb in record daemon top list why cfg values export edit db doctor; do
 		run "$CULPRIT" help $verb
 		[ "$status" -eq 0 ]
 		[[ "$output" =~ "usage: culprit $verb" ]]

@@ -1,0 +1,189 @@
+/*
+ * culprit edit: a copy of a program or library that runs as before, with code added; and how much
+ * of it can be edited.
+ */
+#include "edit/edit.h"
+#include "base/err.h"
+#include "cmd/cmd.h"
+#include "cmd/edit_report.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct edit_verb {
+	const char *program, *output, *kind;
+	name_list only, skip;
+	struct edit_options options;
+	bool report, json;
+};
+
+/* ---- options ---- */
+
+enum { EDIT_NULL = 1000, EDIT_STRICT, EDIT_REPORT, EDIT_ONLY, EDIT_SKIP, EDIT_JSON };
+
+static int take_option(struct edit_verb *v, int c)
+{
+	switch (c) {
+	case 'o':
+		v->output = optarg;
+		return 0;
+	case EDIT_NULL:
+		v->kind = "null";
+		return 0;
+	case EDIT_STRICT:
+		v->options.strict = true;
+		return 0;
+	case EDIT_REPORT:
+		v->report = true;
+		return 0;
+	case EDIT_JSON:
+		v->json = true;
+		return 0;
+	case EDIT_ONLY:
+		*vec_add(&v->only) = optarg;
+		return 0;
+	case EDIT_SKIP:
+		*vec_add(&v->skip) = optarg;
+		return 0;
+	}
+	return 1;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int check(const struct edit_verb *v, int argc, char **argv)
+{
+	if (!v->program)
+		return cmd_usage("edit", "name a program or a library");
+	if (optind + 1 < argc)
+		return cmd_usage("edit", "one program at a time, not also '%s'", argv[optind + 1]);
+	if (!v->output && !v->report)
+		return cmd_usage("edit", "name the edited copy with -o, or ask for --report");
+	if (v->json && !v->report)
+		return cmd_usage("edit", "--json goes with --report");
+	if (v->output && is_same_file(v->program, v->output))
+		return cmd_usage(
+			"edit", "-o must name another file than the original, '%s'", v->output);
+	return 0;
+}
+
+/* 0, -1 when help is asked for, or the exit code. */
+static int parse(struct edit_verb *v, int argc, char **argv)
+{
+	static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+		{"null", no_argument, NULL, EDIT_NULL}, {"strict", no_argument, NULL, EDIT_STRICT},
+		{"report", no_argument, NULL, EDIT_REPORT},
+		{"only", required_argument, NULL, EDIT_ONLY},
+		{"skip", required_argument, NULL, EDIT_SKIP},
+		{"json", no_argument, NULL, EDIT_JSON}, {"help", no_argument, NULL, 'h'}, {0}};
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":o:h", options, NULL)) >= 0) {
+		if (c == 'h')
+			return -1;
+		if (take_option(v, c))
+			return cmd_bad_option("edit", c, argv);
+	}
+	v->program = optind < argc ? argv[optind] : NULL;
+	return check(v, argc, argv);
+}
+
+/* ---- which functions ---- */
+
+static bool is_named(const struct edit_function *f, const char *path, const char *pattern)
+{
+	char text[512];
+	uint64_t at;
+
+	if (label_address(pattern, &at))
+		return f->procedure->start == at;
+	const char *label = f->procedure->name;
+	if (!label)
+		label = procedure_label(f->procedure, path, text, sizeof text);
+	return !strcmp(pattern, label) || !fnmatch(pattern, label, 0);
+}
+
+/* Each name must be one's: a misspelt one would silently edit nothing, or all. */
+static int choose(
+	struct edit *edit, const char *path, const name_list *names, bool keep, struct err *e)
+{
+	struct edit_function **f;
+	size_t n = edit_functions(edit, &f);
+	_cleanup_free_ bool *named = xcalloc(n + 1, sizeof *named);
+
+	for (size_t k = 0; k < names->n; k++) {
+		size_t found = 0;
+		for (size_t i = 0; i < n; i++) {
+			bool yes = is_named(f[i], path, names->p[k]);
+			named[i] |= yes;
+			found += yes;
+		}
+		if (!found)
+			return err_set(e, -ENOENT,
+				"%s: no function '%s'; 'culprit edit --report "
+				"--json' and 'nm' list them",
+				path, names->p[k]);
+	}
+	for (size_t i = 0; names->n && i < n; i++)
+		if (named[i] != keep)
+			f[i]->chosen = false;
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
+{
+	int r = choose(edit, v->program, &v->only, true, e);
+
+	if (!r)
+		r = choose(edit, v->program, &v->skip, false, e);
+	if (!r && v->output) {
+		edit_describe(edit, v->kind, NULL, 0);
+		r = edit_write(edit, v->output, e);
+	}
+	cmd_progress_end();
+	if (!r && v->report)
+		edit_report(edit, v->program, v->json);
+	return r;
+}
+
+static int run(const struct edit_verb *v)
+{
+	struct edit *edit = NULL;
+	struct err e = {0};
+
+	cmd_progress("reading %s", v->program);
+	int r = edit_open(v->program, &v->options, &edit, &e);
+	if (r) {
+		cmd_progress_end();
+		int code = cmd_fail(&e);
+		return r == -EPERM || r == -EEXIST ? EXIT_NO : code;
+	}
+	r = work(v, edit, &e);
+	edit_destroy(edit);
+	return r ? cmd_fail(&e) : EXIT_DONE;
+}
+
+int cmd_edit(int argc, char **argv)
+{
+	struct edit_verb v = {.kind = "null"};
+	int code = parse(&v, argc, argv);
+
+	if (code < 0)
+		code = cmd_help_text("edit");
+	else if (!code)
+		code = run(&v);
+	vec_deinit(&v.only);
+	vec_deinit(&v.skip);
+	return code;
+}
