@@ -1,0 +1,164 @@
+#include "edit/exact.h"
+
+#include "base/err.h"
+#include "edit/chords.h"
+#include "edit/exact_model.h"
+#include "edit/snippet.h"
+#include "rt/rt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+
+static const uint8_t blob[] = {
+#include "rt/blob.h"
+};
+
+struct exact {
+	struct snippet *count;
+	struct exact_options options;
+	uint64_t counters, bytes; /* where they are, how much */
+};
+
+/* What is to be counted, until it is known where the counters are. */
+struct insertion {
+	struct edit_function *function;
+	enum exact_how how;
+	uint32_t where;
+};
+
+struct instrumenting {
+	struct exact_scene scene;
+	struct exact_map_writer writer;
+	struct exact_function model;
+	exact_places places;
+	VEC(struct insertion) insertions; /* by number of the counter */
+	VEC(struct graph_edge) edges;
+	VEC(double) weights;
+};
+
+/* ---- one function ---- */
+
+static int choose(struct instrumenting *in)
+{
+	struct exact_function *f = &in->model;
+	struct chords chords;
+	struct graph g;
+	int rc;
+
+	in->edges.n = in->weights.n = 0;
+	for (size_t i = 0; i < f->links.n; i++) {
+		const struct exact_place *place = &in->places.p[i];
+
+		*vec_add(&in->edges) = (struct graph_edge){f->links.p[i].from, f->links.p[i].to};
+		*vec_add(&in->weights) = place->how == EXACT_NOWHERE ? -1 : place->weight;
+	}
+	graph_init(&g, exact_outside(f) + 1, in->edges.p, (uint32_t)in->edges.n);
+	rc = chords_choose(&chords, &g, exact_outside(f), in->weights.p);
+	for (size_t i = 0; i < f->links.n && !rc; i++)
+		f->links.p[i].counted = chords.counted[i];
+	if (!rc)
+		chords_deinit(&chords);
+	graph_deinit(&g);
+	return rc;
+}
+
+static void take_function(struct instrumenting *in, struct edit_function *f)
+{
+	exact_model(&in->scene, f, &in->model, &in->places);
+	if (choose(in)) {
+		f->chosen = false; /* what cannot be counted need not be moved */
+		return;
+	}
+	for (size_t i = 0; i < in->model.links.n; i++)
+		if (in->model.links.p[i].counted)
+			*vec_add(&in->insertions) =
+				(struct insertion){f, in->places.p[i].how, in->places.p[i].where};
+	exact_map_add(&in->writer, &in->model);
+}
+
+/* ---- all of them ---- */
+
+static void insert(struct exact *x, struct edit *e, const struct insertion *i, uint64_t counter)
+{
+	uint64_t at = x->counters + counter * RT_COUNTER;
+
+	if (i->how == EXACT_AT_ENTRY)
+		edit_at_entry(e, i->function, x->count, &at);
+	else if (i->how == EXACT_ON_EDGE)
+		edit_on_edge(e, i->function, i->where, x->count, &at);
+	else
+		edit_before(e, i->function, i->where, x->count, &at);
+}
+
+static void fill_header(void *arg, uint8_t *copy, uint64_t address, uint64_t then)
+{
+	const struct exact *x = arg;
+	struct rt_header *h = (struct rt_header *)copy;
+
+	h->address = address;
+	h->next = then;
+	h->counters = x->counters;
+	h->size = x->bytes;
+	strcpy(h->path, x->options.counts);
+}
+
+static void instrument(struct exact *x, struct edit *edit, struct buf *map)
+{
+	struct instrumenting in = {.scene.edit = edit};
+
+	in.scene.n = edit_functions(edit, &in.scene.functions);
+	for (size_t i = 0; i < in.scene.n; i++)
+		if (in.scene.functions[i]->chosen && !in.scene.functions[i]->refused)
+			take_function(&in, in.scene.functions[i]);
+	x->bytes = (in.insertions.n * RT_COUNTER + PAGE - 1) / PAGE * PAGE;
+	x->counters = edit_data(edit, x->bytes, PAGE);
+	for (size_t i = 0; i < in.insertions.n; i++)
+		insert(x, edit, &in.insertions.p[i], i);
+	exact_map_finish(&in.writer, image_id(edit_image(edit)), map);
+	exact_function_deinit(&in.model);
+	vec_deinit(&in.places);
+	vec_deinit(&in.insertions);
+	vec_deinit(&in.edges);
+	vec_deinit(&in.weights);
+}
+
+int exact_create(struct edit *edit, const struct exact_options *o, struct exact **out,
+	struct buf *map, struct err *e)
+{
+	struct exact *x;
+	int rc;
+
+	if (o->counts[0] != '/' || strlen(o->counts) >= RT_PATH)
+		return err_set(e, -EINVAL, "%s: counts need a file with an absolute, shorter path",
+			o->counts);
+	x = xcalloc(1, sizeof *x);
+	x->options = *o;
+	x->options.counts = xstrdup(o->counts);
+	rc = snippet_create(o->atomic ? "atomic [a0] += 1" : "[a0] += 1", &x->count, e);
+	if (rc) {
+		exact_destroy(x);
+		return rc;
+	}
+	instrument(x, edit, map);
+	edit_runtime(edit, blob, sizeof blob, RT_START, fill_header, x);
+	edit_describe(edit, "exact", (uint64_t[]){x->counters, x->bytes}, 2 * sizeof(uint64_t));
+	*out = x;
+	return 0;
+}
+
+void exact_destroy(struct exact *x)
+{
+	if (!x)
+		return;
+	snippet_destroy(x->count);
+	free((char *)x->options.counts);
+	free(x);
+}
+
+uint64_t exact_bytes(const struct exact *x)
+{
+	return x->bytes;
+}

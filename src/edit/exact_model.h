@@ -1,0 +1,38 @@
+/*
+ * The graph of a function as it is counted: its flow, with one node for all that is outside, with
+ * nodes for jump tables that several jumps share, and with calls that come back several times taken
+ * apart. Says for every link where in the code it can be counted, and how often it is likely taken.
+ */
+#ifndef CULPRIT_EDIT_EXACT_MODEL_H
+#define CULPRIT_EDIT_EXACT_MODEL_H
+
+#include "base/vec.h"
+#include "edit/edit.h"
+#include "edit/exact_map.h"
+
+enum exact_how {
+	EXACT_NOWHERE, /* it cannot be counted */
+	EXACT_AT_ENTRY,
+	EXACT_ON_EDGE,
+	EXACT_BEFORE, /* an instruction */
+};
+
+struct exact_place {
+	enum exact_how how;
+	uint32_t where;
+	double weight; /* how often it runs and what counting costs there, roughly */
+};
+
+/* What is known of all functions of an edit. */
+struct exact_scene {
+	struct edit *edit;
+	struct edit_function **functions;
+	size_t n;
+};
+
+/* `out` and `places` are used again; places are by link. */
+typedef VEC(struct exact_place) exact_places;
+void exact_model(const struct exact_scene *s, struct edit_function *f, struct exact_function *out,
+	exact_places *places);
+
+#endif
