@@ -1,11 +1,10 @@
 /*
- * Which general registers and flags are live: their values may still be read. Live is what is not
- * proved dead, so where the flow may go on unseen everything is.
+ * Which general registers and flags are live in a procedure: their values may still be read. Live
+ * is what is not proved dead, so where the flow may go on unseen everything is.
  *
- * By the ABI a call reads its arguments; a direct call inside the image overwrites only what
- * `clobbers` says (nothing without it), for compilers keep values in caller-saved registers over
- * calls of functions they know (-fipa-ra). For the same reason registers that the procedure never
- * writes are live wherever it ends.
+ * What calls read and overwrite, and what is read when the procedure is left, depends on the other
+ * procedures: lives.h finds that out for all of an image. liveness_create knows none of them and is
+ * thus on the safe side.
  */
 #ifndef CULPRIT_FLOW_LIVENESS_H
 #define CULPRIT_FLOW_LIVENESS_H
@@ -23,11 +22,9 @@ struct liveness;
 
 /*
  * source is what the flow was made from; of it only the ranges and the code are used, and only
- * here. clobbers (may be NULL) gives the registers that a direct call to an address may overwrite.
+ * here. The flow must outlive the liveness.
  */
-typedef uint16_t liveness_clobbers(void *arg, uint64_t target);
-void liveness_create(const struct flow *f, const struct flow_source *source,
-	liveness_clobbers *clobbers, void *arg, struct liveness **out);
+void liveness_create(const struct flow *f, const struct flow_source *source, struct liveness **out);
 void liveness_destroy(struct liveness *l);
 
 uint32_t liveness_in(const struct liveness *l, uint32_t block);
@@ -36,7 +33,13 @@ uint32_t liveness_out(const struct liveness *l, uint32_t block);
 /* Before an instruction of the flow; takes time by the size of its block. */
 uint32_t liveness_before(const struct liveness *l, uint32_t insn);
 
-/* What the instructions of the procedure write themselves, calls not counted. */
-uint16_t liveness_written(const struct liveness *l);
+/* What the instructions of the procedure write themselves, calls not counted; with flags. */
+uint32_t liveness_written(const struct liveness *l);
+
+/*
+ * How many of the bytes below rsp may be in use anywhere in it, 0 to 128. As compilers have it, a
+ * procedure that calls others uses none that its code does not name.
+ */
+unsigned liveness_red_zone(const struct liveness *l);
 
 #endif

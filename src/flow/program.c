@@ -152,6 +152,20 @@ static int thunk(void *arg, uint64_t target)
 	return callee_at(arg, target)->thunk;
 }
 
+int program_code(
+	struct program *p, const struct procedure *procedure, const uint8_t **out, struct err *e)
+{
+	p->code.n = 0;
+	for (uint32_t i = 0; i < procedure->nranges; i++) {
+		int r = image_code(p->image, &procedure->ranges[i], &p->code);
+		if (r < 0)
+			return err_errno(e, r, "%s: no code at 0x%llx", image_path(p->image),
+				(unsigned long long)procedure->ranges[i].start);
+	}
+	*out = p->code.p;
+	return 0;
+}
+
 int program_flow(
 	struct program *p, const struct procedure *procedure, struct flow **out, struct err *e)
 {
@@ -164,14 +178,9 @@ int program_flow(
 		.thunk = thunk,
 		.arg = p};
 
-	p->code.n = 0;
-	for (uint32_t i = 0; i < procedure->nranges; i++) {
-		int r = image_code(p->image, &procedure->ranges[i], &p->code);
-		if (r < 0)
-			return err_errno(e, r, "%s: no code at 0x%llx", image_path(p->image),
-				(unsigned long long)procedure->ranges[i].start);
-	}
-	source.code = p->code.p;
+	int r = program_code(p, procedure, &source.code, e);
+	if (r)
+		return r;
 	if (p->data) {
 		source.entered = p->entered.p;
 		source.nentered = p->entered.n;

@@ -32,6 +32,10 @@ void program_note_entered(struct program *p, const uint64_t *addresses, size_t n
 /* What the image's data says; NULL when there is none. */
 const struct image_data *program_data(const struct program *p);
 
+/* The code of all ranges of a procedure, one after the other; good until the next is asked for. */
+int program_code(
+	struct program *p, const struct procedure *procedure, const uint8_t **out, struct err *e);
+
 /* Whether a call to an address may come back: by name, and by what was noted. */
 bool program_returns(struct program *p, uint64_t address);
 void program_note_noreturn(struct program *p, uint64_t entry);

@@ -76,18 +76,63 @@ static bool is_cleared(const struct decoded *d)
 	}
 }
 
+static uint8_t below(const ZydisDecodedOperandMem *mem)
+{
+	if (mem->disp.value >= 0)
+		return 0;
+	return mem->disp.value > -FORM_BELOW_MAX ? (uint8_t)-mem->disp.value : FORM_BELOW_MAX;
+}
+
+/* lea from rsp to itself only moves the stack. */
+static void find_below(const struct decoded *d, const ZydisDecodedOperand *op, struct form *f)
+{
+	bool address = op->mem.type == ZYDIS_MEMOP_TYPE_AGEN;
+	bool vague = address || op->mem.index != ZYDIS_REGISTER_NONE;
+
+	if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN ||
+		(address && d->ops[0].reg.value == ZYDIS_REGISTER_RSP))
+		return;
+	if (op->mem.base == ZYDIS_REGISTER_RSP && vague)
+		f->copies_rsp = true;
+	else if (op->mem.base == ZYDIS_REGISTER_RSP)
+		f->below_rsp = below(&op->mem);
+	else if (op->mem.base == ZYDIS_REGISTER_RBP)
+		f->below_rbp = vague ? FORM_BELOW_MAX : below(&op->mem);
+}
+
+/* The first operand is what an instruction changes, but for push and xchg. */
+static void find_copy(const struct decoded *d, int number, struct form *f)
+{
+	if (d->ops[number].reg.value == ZYDIS_REGISTER_RSP &&
+		d->ops[number].visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+		(number || d->in.mnemonic == ZYDIS_MNEMONIC_PUSH ||
+			d->in.mnemonic == ZYDIS_MNEMONIC_XCHG))
+		f->copies_rsp = true;
+}
+
+/* They leave their destination alone when the source is 0, and some code counts on that. */
+static bool may_keep(ZydisMnemonic mnemonic)
+{
+	return mnemonic == ZYDIS_MNEMONIC_BSF || mnemonic == ZYDIS_MNEMONIC_BSR;
+}
+
 static void find_registers(const struct decoded *d, struct form *f)
 {
 	for (int i = 0; i < d->in.operand_count; i++) {
 		const ZydisDecodedOperand *op = &d->ops[i];
 
-		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY) {
 			add_memory(op, f);
-		else if (op->type == ZYDIS_OPERAND_TYPE_REGISTER)
+			find_below(d, op, f);
+		} else if (op->type == ZYDIS_OPERAND_TYPE_REGISTER) {
 			add_register(d, op, f);
+			find_copy(d, i, f);
+		}
 	}
 	if (is_cleared(d))
 		f->reads &= (uint16_t)~f->kills;
+	if (may_keep(d->in.mnemonic))
+		f->reads |= f->writes;
 	f->kills &= (uint16_t)~f->reads;
 }
 

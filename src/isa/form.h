@@ -62,6 +62,8 @@ struct form_operand {
 /* Of the condition of a branch, as it is encoded: 0 jo, 1 jno, 2 jb, ... 15 jg. */
 #define FORM_NO_CONDITION 0xff
 
+#define FORM_BELOW_MAX 128 /* the red zone of the ABI */
+
 struct form {
 	uint8_t op, length;
 	uint8_t kind; /* enum insn_kind */
@@ -75,6 +77,11 @@ struct form {
 	uint16_t reads, writes;     /* registers, any part of them */
 	uint16_t kills;             /* written whole in any case, and not read for it */
 	uint8_t flags_read, flags_written, flags_killed;
+
+	/* How many bytes below rsp and rbp its memory operand lies; rbp: FORM_BELOW_MAX where that
+	 * is not told, by an index or when the address is taken. */
+	uint8_t below_rsp, below_rbp;
+	bool copies_rsp; /* what is below rsp may be meant without being named: also by an index */
 };
 
 /* 0, or -EBADMSG when the bytes are no instruction (or are cut off). */

@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_blocks(f);
 	check_jumps(f);
 	check_edges(f);
-	liveness_create(f, &source, NULL, NULL, &l);
+	liveness_create(f, &source, &l);
 	for (uint32_t k = 0; k < f->nblocks; k++)
 		assert(liveness_before(l, f->blocks[k].first) == liveness_in(l, k));
 	liveness_destroy(l);
