@@ -11,9 +11,6 @@
 #include "image/eh_pointer.h"
 #include "image/elf_file.h"
 
-/* What every compiler and assembler for x86-64 uses. */
-enum { DATA_ALIGN = -8 };
-
 /* What entries and tables are written with. */
 enum { POINTERS = PE_PCREL | PE_SDATA4 };
 
@@ -129,18 +126,26 @@ static void mark_overlaps(struct unwind *u)
 	}
 }
 
-static int read_lsdas(struct unwind *u, const struct elf_file *f)
+/* The data of exceptions in a segment, from the first one on. */
+static int read_lsdas(struct unwind *u, const struct elf_file *f, const Elf64_Phdr *segment)
 {
-	uint64_t lowest = UINT64_MAX, offset, left;
+	uint64_t start = segment->p_vaddr, size = segment->p_filesz, lowest = UINT64_MAX;
+	struct unwind_area area = {0};
 
 	vec_each (frame, &u->frames) {
-		if (frame->fde.lsda && frame->fde.lsda < lowest)
-			lowest = frame->fde.lsda;
+		uint64_t lsda = frame->fde.lsda;
+		if (lsda && lsda - start < size && lsda < lowest)
+			lowest = lsda;
 	}
-	if (lowest == UINT64_MAX || !elf_file_offset(f, lowest, &offset, &left))
+	if (segment->p_type != PT_LOAD || lowest == UINT64_MAX)
 		return 0;
-	u->lsdas_at = lowest;
-	return elf_file_read(f, offset, left < ELF_SECTION_MAX ? left : ELF_SECTION_MAX, &u->lsdas);
+	size -= lowest - start;
+	area.vaddr = lowest;
+	int r = elf_file_read(f, segment->p_offset + (lowest - start),
+		size < ELF_SECTION_MAX ? size : ELF_SECTION_MAX, &area.bytes);
+	if (r == 0)
+		*vec_add(&u->lsdas) = area;
+	return r;
 }
 
 static void mark_unknown(struct unwind *u)
@@ -163,7 +168,9 @@ void unwind_destroy(struct unwind *u)
 	if (!u)
 		return;
 	bytes_deinit(&u->section.bytes);
-	bytes_deinit(&u->lsdas);
+	vec_each (a, &u->lsdas)
+		bytes_deinit(&a->bytes);
+	vec_deinit(&u->lsdas);
 	vec_deinit(&u->cies);
 	vec_deinit(&u->frames);
 	free(u);
@@ -185,8 +192,10 @@ int unwind_create(const struct elf_file *f, struct unwind **out, struct err *e)
 	hmap_deinit(&numbers);
 	if (r < 0)
 		return r;
-	if (read_lsdas(u, f) < 0)
-		return err_set(e, -EBADMSG, "the data of exceptions is damaged");
+	for (size_t i = 0; i < f->nsegments; i++) {
+		if (read_lsdas(u, f, &f->segments[i]) < 0)
+			return err_set(e, -EBADMSG, "the data of exceptions is damaged");
+	}
 	vec_sort(&u->frames, by_start);
 	mark_overlaps(u);
 	mark_unknown(u);

@@ -11,6 +11,9 @@
 #include "image/cfi.h"
 #include "image/lsda.h"
 
+/* What every compiler and assembler for x86-64 uses; offsets are written as multiples of it. */
+enum { DATA_ALIGN = -8 };
+
 struct unwind_cie {
 	struct eh_cie cie;
 	struct cfi_row initial;
@@ -22,6 +25,11 @@ struct unwind_frame {
 	struct eh_fde fde;
 	uint32_t cie;
 	const char *refused;
+};
+
+struct unwind_area {
+	uint64_t vaddr;
+	struct bytes bytes;
 };
 
 struct unwind_row {
@@ -38,8 +46,7 @@ struct unwind {
 	struct eh_section section;
 	VEC(struct unwind_cie) cies;
 	VEC(struct unwind_frame) frames; /* by address */
-	struct bytes lsdas;              /* from the first one to the end of its segment */
-	uint64_t lsdas_at;
+	VEC(struct unwind_area) lsdas;   /* of each segment, from its first one on */
 };
 
 /* New code of one old frame: [start, end) of spans, the first and the last of which may go beyond.

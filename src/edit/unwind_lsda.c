@@ -23,10 +23,13 @@ struct sites {
 
 static bool open_lsda(const struct unwind *u, const struct unwind_frame *f, struct lsda *out)
 {
-	uint64_t into = f->fde.lsda - u->lsdas_at;
-
-	return f->fde.lsda >= u->lsdas_at && into < u->lsdas.n &&
-	       !lsda_open(u->lsdas.p + into, u->lsdas.n - into, f->fde.lsda, f->fde.start, out);
+	vec_each (a, &u->lsdas) {
+		uint64_t into = f->fde.lsda - a->vaddr;
+		if (into < a->bytes.n)
+			return !lsda_open(a->bytes.p + into, a->bytes.n - into, f->fde.lsda,
+				f->fde.start, out);
+	}
+	return false;
 }
 
 static void use_type(struct tables *t, uint64_t type)

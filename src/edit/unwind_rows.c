@@ -44,24 +44,25 @@ static int operand_size(uint8_t op)
 	return -1;
 }
 
+/* The bytes as they are, which may be longer than they need be, except where rsp counts. */
 static void copy_operation(struct cursor *c, uint8_t op, uint32_t pushed, struct buf *out)
 {
+	const uint8_t *start = c->at;
 	int size = operand_size(op);
+	uint64_t offset = 0;
 
-	if (size >= 0) {
-		const void *p = cursor_bytes(c, (size_t)size);
-		if (p)
-			buf_put(out, p, (size_t)size);
-	} else if (op >= OP_BREG0 && op <= OP_BREG31) {
-		uint64_t offset = (uint64_t)cursor_sleb(c);
-		buf_sleb(out, (int64_t)(offset + (op == OP_BREG_RSP ? pushed : 0)));
-	} else if (op == 0x10 || op == OP_PLUS_UCONST) { /* constu */
-		buf_uleb(out, cursor_uleb(c));
-	} else if (op == 0x11) { /* consts */
-		buf_sleb(out, cursor_sleb(c));
-	} else {
+	if (size >= 0)
+		cursor_skip(c, (size_t)size);
+	else if (op == 0x10 || op == OP_PLUS_UCONST) /* constu */
+		cursor_uleb(c);
+	else if (op == 0x11 || (op >= OP_BREG0 && op <= OP_BREG31)) /* consts */
+		offset = (uint64_t)cursor_sleb(c);
+	else
 		c->failed = true;
-	}
+	if (op == OP_BREG_RSP && pushed)
+		buf_sleb(out, (int64_t)(offset + pushed));
+	else
+		buf_put(out, start, (size_t)(c->at - start));
 }
 
 /* Copies an expression for where rsp is lower; false when there is an operation we do not know. */
@@ -82,9 +83,13 @@ static bool is_expression(const struct cfi_rule *rule)
 	return rule->kind == CFI_EXPRESSION || rule->kind == CFI_VAL_EXPRESSION;
 }
 
-static bool expressions_known(const struct cfi_row *row, struct buf *scratch)
+/* All of it can be written again. */
+static bool is_known(const struct cfi_row *row, struct buf *scratch)
 {
 	scratch->n = 0;
+	if (row->cfa.kind == CFI_UNSPECIFIED ||
+		(row->cfa_offset < 0 && row->cfa_offset % DATA_ALIGN))
+		return false;
 	if (is_expression(&row->cfa) && !copy_expression(&row->cfa, 0, scratch))
 		return false;
 	for (size_t i = 0; i < CFI_REGISTERS; i++) {
@@ -110,8 +115,7 @@ const char *unwind_read_rows(
 	out->list.n = 0;
 	cfi_init(&c, &cie->cie, &cie->initial, &f->fde);
 	while (!refused && cfi_next(&c)) {
-		if (c.row.cfa.kind == CFI_UNSPECIFIED || c.row.cfa_offset < 0 ||
-			out->list.n == ROWS_MAX || !expressions_known(&c.row, &scratch))
+		if (out->list.n == ROWS_MAX || !is_known(&c.row, &scratch))
 			refused = "unwind rules of an unknown kind";
 		*vec_add(&out->list) = (struct unwind_row){.pc = c.pc, .row = c.row};
 	}
@@ -165,9 +169,9 @@ static void put_register_operation(struct buf *out, uint8_t op, size_t reg)
 	buf_uleb(out, reg);
 }
 
-static void put_offset(struct buf *out, const struct unwind_cie *cie, size_t reg, int64_t value)
+static void put_offset(struct buf *out, size_t reg, int64_t value)
 {
-	int64_t n = value / cie->cie.data_align;
+	int64_t n = value / DATA_ALIGN;
 
 	if (n < 0) {
 		put_register_operation(out, 0x11, reg); /* offset_extended_sf */
@@ -201,11 +205,11 @@ static void put_rule(struct buf *out, const struct unwind_cie *cie, size_t reg,
 		buf_uleb(out, (uint64_t)rule->value);
 		return;
 	case CFI_OFFSET:
-		put_offset(out, cie, reg, rule->value);
+		put_offset(out, reg, rule->value);
 		return;
 	case CFI_VAL_OFFSET:
 		put_register_operation(out, 0x15, reg); /* val_offset_sf */
-		buf_sleb(out, rule->value / cie->cie.data_align);
+		buf_sleb(out, rule->value / DATA_ALIGN);
 		return;
 	case CFI_EXPRESSION:
 	case CFI_VAL_EXPRESSION:
@@ -215,11 +219,24 @@ static void put_rule(struct buf *out, const struct unwind_cie *cie, size_t reg,
 	}
 }
 
-static uint64_t cfa_offset(const struct state *s)
+static int64_t cfa_offset(const struct state *s)
 {
 	bool lower = s->row->cfa.value == CFI_RSP;
 
-	return (uint64_t)s->row->cfa_offset + (lower ? s->pushed : 0);
+	return (int64_t)((uint64_t)s->row->cfa_offset + (lower ? s->pushed : 0));
+}
+
+static void put_cfa_offset(struct buf *out, const struct state *s)
+{
+	int64_t offset = cfa_offset(s);
+
+	if (offset < 0) {          /* hand-written code that leaves its frame */
+		buf_u8(out, 0x13); /* def_cfa_offset_sf */
+		buf_sleb(out, offset / DATA_ALIGN);
+	} else {
+		buf_u8(out, 0x0e); /* def_cfa_offset */
+		buf_uleb(out, (uint64_t)offset);
+	}
 }
 
 static void put_cfa(struct buf *out, const struct state *from, const struct state *to)
@@ -230,19 +247,14 @@ static void put_cfa(struct buf *out, const struct state *from, const struct stat
 	if (b->kind == CFI_VAL_EXPRESSION) {
 		if (same && from->pushed == to->pushed)
 			return;
-		buf_u8(out, 0x0f);
+		buf_u8(out, 0x0f); /* def_cfa_expression */
 		put_expression(out, b, to->pushed);
-	} else if (same) {
-		if (cfa_offset(from) == cfa_offset(to))
-			return;
-		buf_u8(out, 0x0e); /* def_cfa_offset */
-		buf_uleb(out, cfa_offset(to));
-	} else if (a->kind == CFI_REGISTER && cfa_offset(from) == cfa_offset(to)) {
-		put_register_operation(out, 0x0d, (size_t)b->value); /* def_cfa_register */
-	} else {
-		put_register_operation(out, 0x0c, (size_t)b->value); /* def_cfa */
-		buf_uleb(out, cfa_offset(to));
+		return;
 	}
+	if (!same)
+		put_register_operation(out, 0x0d, (size_t)b->value); /* def_cfa_register */
+	if (a->kind != CFI_REGISTER || cfa_offset(from) != cfa_offset(to))
+		put_cfa_offset(out, to);
 }
 
 static void put_difference(struct buf *out, const struct unwind_cie *cie, const struct state *from,

@@ -68,43 +68,24 @@ static void recall(struct cfi *c)
 	c->row.args_size = args_size;
 }
 
-static void def_cfa(struct cfi *c, uint64_t reg, int64_t offset)
+static void def_cfa_register(struct cfi *c, uint64_t reg)
 {
 	c->row.cfa = (struct cfi_rule){.kind = CFI_REGISTER, .value = (int64_t)reg};
-	c->row.cfa_offset = offset;
 }
 
+/* An expression leaves the offset for a register that follows it (as in libgcc and gdb). */
 static void run_cfa(struct cfi *c, uint8_t op)
 {
-	bool expression = c->row.cfa.kind == CFI_VAL_EXPRESSION;
-	uint64_t reg;
+	struct cursor *l = &c->left;
 
-	switch (op) {
-	case 0x0c: /* def_cfa */
-		reg = cursor_uleb(&c->left);
-		def_cfa(c, reg, (int64_t)cursor_uleb(&c->left));
-		return;
-	case 0x12: /* def_cfa_sf */
-		reg = cursor_uleb(&c->left);
-		def_cfa(c, reg, factored(c, (uint64_t)cursor_sleb(&c->left)));
-		return;
-	case 0x0d: /* def_cfa_register */
-		reg = cursor_uleb(&c->left);
-		def_cfa(c, reg, c->row.cfa_offset);
-		break;
-	case 0x0e: /* def_cfa_offset */
-		c->row.cfa_offset = (int64_t)cursor_uleb(&c->left);
-		break;
-	case 0x13: /* def_cfa_offset_sf */
-		c->row.cfa_offset = factored(c, (uint64_t)cursor_sleb(&c->left));
-		break;
-	case 0x0f: /* def_cfa_expression */
+	if (op == 0x0c || op == 0x0d || op == 0x12) /* def_cfa, def_cfa_register, def_cfa_sf */
+		def_cfa_register(c, cursor_uleb(l));
+	if (op == 0x0c || op == 0x0e) /* ... def_cfa_offset */
+		c->row.cfa_offset = (int64_t)cursor_uleb(l);
+	if (op == 0x12 || op == 0x13) /* ... def_cfa_offset_sf */
+		c->row.cfa_offset = factored(c, (uint64_t)cursor_sleb(l));
+	if (op == 0x0f) /* def_cfa_expression */
 		c->row.cfa = read_expression(c, CFI_VAL_EXPRESSION);
-		c->row.cfa_offset = 0;
-		return;
-	}
-	if (expression) /* only half of a rule was given */
-		c->failed = true;
 }
 
 /* One of the instructions that have their operands behind them. */

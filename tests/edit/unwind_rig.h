@@ -108,7 +108,7 @@ static inline bool rows_agree(const struct cfi_row *a, const struct cfi_row *b, 
 		return false;
 	if (!(expression && pushed) && !cfi_rule_equal(&a->cfa, &b->cfa))
 		return false;
-	if (a->cfa_offset + (lower ? (int64_t)pushed : 0) != b->cfa_offset)
+	if (!expression && a->cfa_offset + (lower ? (int64_t)pushed : 0) != b->cfa_offset)
 		return false;
 	for (size_t i = 0; i < CFI_REGISTERS; i++) {
 		const struct cfi_rule *x = &a->registers[i], *y = &b->registers[i];
