@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "edit/edit_internal.h"
-#include "flow/liveness.h"
 
 /* Where the code on an edge goes. */
 enum place {
@@ -119,10 +118,10 @@ static void keep_code(struct maker *m)
 }
 
 /* One snippet; it stands for an instruction. */
-static void add_code(struct maker *m, const struct insertion *in, uint32_t live, uint32_t insn)
+static void add_code(struct maker *m, const struct insertion *in, const struct snippet_place *place,
+	uint32_t insn)
 {
-	const struct snippet_place place = {.live = live, .red_zone = 128};
-	int r = snippet_lower(in->snippet, m->e->arguments.p + in->arguments, &place, &m->code);
+	int r = snippet_lower(in->snippet, m->e->arguments.p + in->arguments, place, &m->code);
 
 	if (r < 0 && !m->failed)
 		m->failed = err_errno(m->err, r, "%s: code for 0x%llx", image_path(m->e->image),
@@ -147,12 +146,25 @@ static uint32_t insn_of(const struct maker *m, uint32_t edge)
 	return flow->blocks[ends->from].first + flow->blocks[ends->from].count - 1;
 }
 
+/* Behind a branch only what the target needs is live. */
+static struct snippet_place scratch_on(const struct maker *m, uint32_t edge)
+{
+	uint32_t to = m->flow->graph.edge[edge].to;
+
+	if (to == m->flow->exit_node || place_of(m->flow, edge) == PLACE_BEFORE)
+		return scratch_before(m->e, m->f, insn_of(m, edge));
+	return scratch_into(m->e, m->f, to);
+}
+
 static void add_edge_code(struct maker *m, uint32_t edge)
 {
 	const struct insertion *in = on_edge(m, edge), *end = m->f->insertions.p + m->nedges;
 
-	for (; in && in < end && in->number == edge && !m->failed; in++)
-		add_code(m, in, LIVE_ALL, insn_of(m, edge));
+	if (!in)
+		return;
+	struct snippet_place place = scratch_on(m, edge);
+	for (; in < end && in->number == edge && !m->failed; in++)
+		add_code(m, in, &place, insn_of(m, edge));
 }
 
 /* ---- labels ---- */
@@ -255,7 +267,8 @@ static uint32_t copy_insns(struct maker *m, const struct flow_block *b)
 			break;
 		add_copy(m, first, in->number);
 		first = in->number;
-		add_code(m, in, LIVE_ALL, in->number);
+		struct snippet_place place = scratch_before(m->e, m->f, in->number);
+		add_code(m, in, &place, in->number);
 	}
 	return first;
 }

@@ -10,7 +10,7 @@
 #include "edit/edit_internal.h"
 #include "edit/elf_out.h"
 #include "edit/unwind.h"
-#include "flow/liveness.h"
+#include "flow/lives.h"
 #include "flow/program.h"
 #include "image/eh_frame.h"
 #include "image/elf_file.h"
@@ -218,12 +218,12 @@ void edit_destroy(struct edit *e)
 	for (size_t i = 0; i < e->nfunctions; i++) {
 		struct function *f = &e->functions[i];
 		body_destroy(f->body);
-		liveness_destroy(f->liveness);
 		flow_destroy(f->public.flow);
 		vec_deinit(&f->points);
 		vec_deinit(&f->insertions);
 		free(f->group);
 	}
+	lives_destroy(e->lives);
 	free(e->functions);
 	free(e->list);
 	vec_deinit(&e->homes);

@@ -47,6 +47,9 @@ struct image *edit_image(const struct edit *e);
 struct program *edit_program(const struct edit *e);
 size_t edit_functions(struct edit *e, struct edit_function ***out); /* by address of the entry */
 
+/* What is live in a function that has a flow; the first call looks at the whole image. */
+const struct liveness *edit_liveness(struct edit *e, struct edit_function *f);
+
 /* How much of the file can be moved, of what is chosen. */
 struct edit_reason {
 	const char *words;

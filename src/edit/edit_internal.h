@@ -1,7 +1,7 @@
 /*
  * An edit while it is made, for the files that make it: edit.c opens the file and judges its
  * functions, refs.c and patch.c say where old code leads into new, body.c makes the new bodies,
- * emit.c places them and writes their bytes.
+ * scratch.c says what code in them may use, emit.c places them and writes their bytes.
  */
 #ifndef CULPRIT_EDIT_EDIT_INTERNAL_H
 #define CULPRIT_EDIT_EDIT_INTERNAL_H
@@ -14,6 +14,7 @@
 
 struct elf_out;
 struct function;
+struct lives;
 struct unwind;
 
 /* ---- bodies ---- */
@@ -116,7 +117,7 @@ struct function {
 	struct edit_function public;
 	VEC(struct point) points; /* by address */
 	uint32_t *group;          /* by edge, as edit_edge_group says; NULL: each is one */
-	struct liveness *liveness;
+	size_t procedure; /* its number in the image, once liveness was asked for */
 	VEC(struct insertion) insertions;
 	struct body *body; /* while and after it is written; NULL: it is not moved */
 };
@@ -139,6 +140,7 @@ struct edit {
 	struct image *image;
 	struct program *program;
 	struct unwind *unwind;
+	struct lives *lives;        /* NULL before it is asked for */
 	struct function *functions; /* by entry */
 	struct edit_function **list;
 	size_t nfunctions;
@@ -164,6 +166,10 @@ const uint8_t *edit_code(const struct edit *e, uint64_t address, size_t n); /* o
 uint64_t edit_resolve(const struct edit *e, uint64_t old);
 
 void edit_make_flow(struct edit *e, struct function *f); /* anew, and judges it */
+
+/* What code may use before an instruction, and on the way into a block. */
+struct snippet_place scratch_before(struct edit *e, struct function *f, uint32_t insn);
+struct snippet_place scratch_into(struct edit *e, struct function *f, uint32_t block);
 
 /* Makes the flows again of functions that others enter in the middle, and refuses those that hold
  * data. */

@@ -310,6 +310,11 @@ static int read_statement(struct reader *r)
 	} else if (take(r, "goto")) {
 		s->type = STATEMENT_GOTO;
 		err = read_target(r, s);
+	} else if (take(r, "clobber")) {
+		s->type = STATEMENT_CLOBBER;
+		err = read_operand(r, &s->right);
+		if (!err && (s->right.type != OPERAND_CONSTANT || r->out->n))
+			err = refuse(r, "clobber takes a constant and is alone");
 	} else {
 		err = read_assignment(r, s);
 	}

@@ -23,6 +23,9 @@
  * "place = value", "place += value", "place -= value", "if value CMP value goto target" (CMP: ==
  * != < <= > >=), "goto target", "name:". A target is a name in the snippet, or an argument: code
  * elsewhere. A statement has one memory operand at most.
+ *
+ * "clobber value", alone in a snippet, overwrites all that is dead: where that does no harm, no
+ * snippet does.
  */
 #ifndef CULPRIT_EDIT_SNIPPET_H
 #define CULPRIT_EDIT_SNIPPET_H

@@ -41,7 +41,14 @@ struct operand {
 	int64_t number;
 };
 
-enum statement_type { STATEMENT_SET, STATEMENT_ADD, STATEMENT_SUB, STATEMENT_IF, STATEMENT_GOTO };
+enum statement_type {
+	STATEMENT_SET,
+	STATEMENT_ADD,
+	STATEMENT_SUB,
+	STATEMENT_IF,
+	STATEMENT_GOTO,
+	STATEMENT_CLOBBER
+};
 
 struct statement {
 	uint8_t type;      /* enum statement_type */

@@ -108,7 +108,7 @@ static unsigned statement_helpers(const struct lowering *l, const struct stateme
 {
 	unsigned n = 0;
 
-	if (s->type == STATEMENT_GOTO)
+	if (s->type == STATEMENT_GOTO || s->type == STATEMENT_CLOBBER)
 		return 0;
 	if (s->type == STATEMENT_SET && !is_memory(l, &s->left)) /* the register helps itself */
 		return s->right.type == OPERAND_CONSTANT ? 0 : address_helpers(l, &s->right);
@@ -168,6 +168,7 @@ static uint8_t flags_of(const struct lowering *l, unsigned i)
 		return FORM_FLAGS;
 	case STATEMENT_SET:
 	case STATEMENT_GOTO:
+	case STATEMENT_CLOBBER:
 		return 0;
 	default:
 		break;
@@ -586,6 +587,22 @@ static uint8_t told_condition(uint8_t condition)
 	return condition == 12 ? 8 : condition == 13 ? 9 : condition;
 }
 
+/* Equal or not, by the lowest bit. */
+static void make_clobber(struct lowering *l, uint64_t value)
+{
+	uint32_t live = l->place->live;
+
+	for (unsigned reg = 0; reg < 16; reg++)
+		if (!(live & 1u << reg) && all_candidates() & 1u << reg)
+			encode_constant(l->b, reg, value);
+	if (live & LIVE_FLAGS(FORM_FLAGS))
+		return;
+	if (value & 1)
+		encode_registers(l->b, ENCODE_COMPARE, REG_RSP, REG_RSP);
+	else
+		encode_register_immediate(l->b, ENCODE_COMPARE, REG_RSP, -1);
+}
+
 static void make_statement(struct lowering *l, unsigned i)
 {
 	const struct statement *s = &l->snippet->statement[i];
@@ -601,6 +618,9 @@ static void make_statement(struct lowering *l, unsigned i)
 		return;
 	case STATEMENT_GOTO:
 		make_jump(l, s, encode_jump(l->b));
+		return;
+	case STATEMENT_CLOBBER:
+		make_clobber(l, sum_of(l, &s->right));
 		return;
 	case STATEMENT_IF:
 		break;

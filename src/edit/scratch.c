@@ -1,0 +1,51 @@
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "edit/edit_internal.h"
+#include "flow/lives.h"
+
+/* All procedures of the image are looked at, for what some do to others matters. */
+static void find_lives(struct edit *e)
+{
+	const struct procedure *all;
+	size_t n = image_procedures(e->image, &all), next = 0;
+	struct lives_procedure *list = xcalloc(n + 1, sizeof *list);
+
+	for (size_t i = 0; i < n; i++) {
+		list[i].procedure = &all[i];
+		if (next == e->nfunctions || e->functions[next].public.procedure != &all[i])
+			continue;
+		e->functions[next].procedure = i;
+		list[i].flow = e->functions[next++].public.flow;
+	}
+	lives_create(e->program, list, n, &e->lives);
+	free(list);
+}
+
+const struct liveness *edit_liveness(struct edit *e, struct edit_function *f)
+{
+	const struct function *function = (const struct function *)f;
+
+	if (!e->lives)
+		find_lives(e);
+	return lives_of(e->lives, function->procedure);
+}
+
+static struct snippet_place place(const struct liveness *l, uint32_t live)
+{
+	return (struct snippet_place){.live = live, .red_zone = (uint8_t)liveness_red_zone(l)};
+}
+
+struct snippet_place scratch_before(struct edit *e, struct function *f, uint32_t insn)
+{
+	const struct liveness *l = edit_liveness(e, &f->public);
+
+	return place(l, liveness_before(l, insn));
+}
+
+struct snippet_place scratch_into(struct edit *e, struct function *f, uint32_t block)
+{
+	const struct liveness *l = edit_liveness(e, &f->public);
+
+	return place(l, liveness_in(l, block));
+}
