@@ -28,23 +28,23 @@ struct numbered {
 };
 
 struct books {
-	bool killed; /* a process may have ended anywhere, not only in calls */
-	VEC(struct account) accounts;
-	struct hmap by_start; /* struct numbered */
+	bool killed;                    /* a process may have ended anywhere, not only in calls */
+	VEC(struct account *) accounts; /* chords point into them */
+	struct hmap by_start;           /* struct numbered */
 };
 
 /* ---- opening ---- */
 
 static int open_account(struct books *b, const struct exact_map_reader *r, const uint64_t *counters)
 {
-	struct account *a = vec_add(&b->accounts);
+	struct account *a = xcalloc(1, sizeof *a);
 	const struct exact_function *f = &a->function;
 	struct graph_edge *edges;
 	bool *counted;
 	size_t next = r->first;
 	int rc;
 
-	*a = (struct account){0};
+	*vec_add(&b->accounts) = a;
 	rc = exact_map_read(r, &a->function);
 	if (rc)
 		return rc;
@@ -76,6 +76,7 @@ static void close_account(struct account *a)
 	free(a->lost);
 	free(a->balance);
 	free(a->open);
+	free(a);
 }
 
 static bool any_counted(const uint64_t *counters, uint64_t n)
@@ -119,7 +120,7 @@ static uint64_t gone_from(const struct books *b, const struct exact_block *block
 	callee = hmap_get(&b->by_start, &block->callee);
 	if (!callee)
 		return UINT64_MAX;
-	return callee->number == GRAPH_NONE ? 0 : b->accounts.p[callee->number].gone;
+	return callee->number == GRAPH_NONE ? 0 : b->accounts.p[callee->number]->gone;
 }
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -153,10 +154,10 @@ static void find_gone(struct books *b)
 	for (int round = 0; changed && round < 100; round++) {
 		changed = false;
 		vec_each (a, &b->accounts) {
-			uint64_t gone = gone_of(b, a);
+			uint64_t gone = gone_of(b, *a);
 
-			changed |= gone != a->gone;
-			a->gone = gone;
+			changed |= gone != (*a)->gone;
+			(*a)->gone = gone;
 		}
 	}
 }
@@ -377,12 +378,12 @@ int books_close(const void *map, size_t size, const uint64_t *counters, size_t n
 	rc = open_books(&b, map, size, counters, n);
 	if (!rc)
 		find_gone(&b);
-	for (size_t i = 0; i < b.accounts.n; i++) {
+	vec_each (a, &b.accounts) {
 		if (!rc) {
-			balance(&b, &b.accounts.p[i]);
-			report(&b.accounts.p[i], rows, sum);
+			balance(&b, *a);
+			report(*a, rows, sum);
 		}
-		close_account(&b.accounts.p[i]);
+		close_account(*a);
 	}
 	vec_deinit(&b.accounts);
 	hmap_deinit(&b.by_start);

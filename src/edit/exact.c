@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "edit/chords.h"
+#include "edit/endings.h"
 #include "edit/exact_model.h"
 #include "edit/snippet.h"
 #include "rt/rt.h"
@@ -110,6 +111,7 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 	struct instrumenting in = {.scene.edit = edit};
 
 	in.scene.n = edit_functions(edit, &in.scene.functions);
+	in.scene.never = endings_find(in.scene.functions, in.scene.n);
 	for (size_t i = 0; i < in.scene.n; i++)
 		if (in.scene.functions[i]->chosen && !in.scene.functions[i]->refused)
 			take_function(&in, in.scene.functions[i]);
@@ -118,6 +120,7 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 	for (size_t i = 0; i < in.insertions.n; i++)
 		insert(x, edit, &in.insertions.p[i], i);
 	exact_map_finish(&in.writer, image_id(edit_image(edit)), map);
+	free(in.scene.never);
 	exact_function_deinit(&in.model);
 	vec_deinit(&in.places);
 	vec_deinit(&in.insertions);

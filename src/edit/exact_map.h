@@ -37,12 +37,12 @@ enum exact_link_kind {
 	EXACT_LINK_INSIDE,  /* between blocks, or a table that several jumps share */
 	EXACT_LINK_ENTRY,   /* these come from outside: the procedure is called */
 	EXACT_LINK_ENTERED, /* somebody goes into its middle: a landing pad */
-	EXACT_LINK_BACK,    /* a call that may come back several times does */
+	EXACT_LINK_BACK,    /* a call comes back that may do so several times, or never */
 	EXACT_LINK_RETURN,  /* these go there */
 	EXACT_LINK_TAIL,
 	EXACT_LINK_STOP,  /* never to return: a trap, an exception, the end of the process */
 	EXACT_LINK_LEAVE, /* nobody knows where to */
-	EXACT_LINK_AWAY,  /* into a call that may come back several times */
+	EXACT_LINK_AWAY,  /* into such a call */
 	EXACT_LINK_KINDS,
 };
 

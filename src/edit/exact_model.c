@@ -1,5 +1,6 @@
 #include "edit/exact_model.h"
 
+#include "edit/endings.h"
 #include "flow/loops.h"
 #include "isa/decode.h"
 
@@ -13,7 +14,7 @@ struct modelling {
 	struct exact_function *out;
 	exact_places *places;
 	double *often;   /* by node of the model */
-	bool *twice;     /* by block: its call may come back several times */
+	bool *apart;     /* by block: its call comes back several times or never */
 	uint32_t *table; /* by block: the table node that it jumps through, GRAPH_NONE */
 };
 
@@ -48,32 +49,19 @@ static bool may_stay_away(const char *name)
 	return is_one_of(name, list) || strstr(name, "::") || !strncmp(name, "operator ", 9);
 }
 
-static int by_start(const void *key, const void *function)
+/* *apart: it comes back several times or never. */
+static enum exact_call call_of(struct modelling *m, const struct flow_insn *i, bool *apart)
 {
-	const uint64_t *start = key;
-	const struct edit_function *const *f = function;
-
-	return *start < (*f)->procedure->start ? -1 : *start > (*f)->procedure->start;
-}
-
-static bool is_counted(const struct exact_scene *s, uint64_t start)
-{
-	struct edit_function *const *f =
-		bsearch(&start, s->functions, s->n, sizeof(*s->functions), by_start);
-
-	return f && (*f)->chosen && !(*f)->refused;
-}
-
-static enum exact_call call_of(struct modelling *m, const struct flow_insn *i, bool *twice)
-{
-	struct image *im = edit_image(m->scene->edit);
+	const struct exact_scene *s = m->scene;
 	const struct procedure *p;
+	size_t number;
 
 	if (i->kind != INSN_CALL && i->kind != INSN_JUMP && i->kind != INSN_BRANCH)
 		return EXACT_CALLS_WILD;
-	p = image_procedure_at(im, flow_target(i));
-	*twice = p && comes_back_twice(p->name);
-	if (p && p->start == flow_target(i) && is_counted(m->scene, p->start))
+	number = endings_number(s->functions, s->n, flow_target(i));
+	p = image_procedure_at(edit_image(s->edit), flow_target(i));
+	*apart = (p && comes_back_twice(p->name)) || (number < s->n && s->never[number]);
+	if (number < s->n && s->functions[number]->chosen && !s->functions[number]->refused)
 		return EXACT_CALLS_COUNTED;
 	if (p && p->source == PROCEDURE_PLT && p->name && !may_stay_away(p->name))
 		return EXACT_CALLS_OUTSIDE;
@@ -101,8 +89,8 @@ static void add_block(struct modelling *m, uint32_t block)
 		.padding = b->marks & FLOW_PADDING};
 	if (b->end != FLOW_CALLS && !leaves_by_jump(f, block))
 		return;
-	to->call = call_of(m, last, &m->twice[block]);
-	m->twice[block] &= b->end == FLOW_CALLS;
+	to->call = call_of(m, last, &m->apart[block]);
+	m->apart[block] &= b->end == FLOW_CALLS;
 	if (to->call == EXACT_CALLS_COUNTED)
 		to->callee = flow_target(last);
 }
@@ -228,8 +216,8 @@ static void add_edge(struct modelling *m, uint32_t edge)
 			kind == FLOW_EDGE_UNSEEN ? EXACT_LINK_LEAVE : kinds[kind], how, edge);
 }
 
-/* A call that may come back several times goes away and comes back, and the two need not agree. */
-static void add_twice(struct modelling *m, uint32_t edge)
+/* Going into such a call and coming back are two links, which need not agree. */
+static void add_apart(struct modelling *m, uint32_t edge)
 {
 	struct graph_edge e = m->flow->graph.edge[edge];
 	uint32_t outside = exact_outside(m->out);
@@ -256,8 +244,8 @@ static void add_links(struct modelling *m)
 
 		if (from < f->nblocks && m->table[from] != GRAPH_NONE)
 			add_shared(m, i);
-		else if (from < f->nblocks && m->twice[from] && f->graph.edge[i].to != f->exit_node)
-			add_twice(m, i);
+		else if (from < f->nblocks && m->apart[from] && f->graph.edge[i].to != f->exit_node)
+			add_apart(m, i);
 		else
 			add_edge(m, i);
 	}
@@ -278,7 +266,7 @@ void exact_model(const struct exact_scene *s, struct edit_function *f, struct ex
 	out->blocks.n = out->links.n = places->n = 0;
 	out->tables = 0;
 	m.table = graph_numbers(flow->nblocks, GRAPH_NONE);
-	m.twice = xcalloc(flow->nblocks + 1, sizeof *m.twice);
+	m.apart = xcalloc(flow->nblocks + 1, sizeof *m.apart);
 	for (uint32_t i = 0; i < flow->nblocks; i++)
 		add_block(&m, i);
 	if (flow->njumps > 1)
@@ -287,6 +275,6 @@ void exact_model(const struct exact_scene *s, struct edit_function *f, struct ex
 	guess_often(&m);
 	add_links(&m);
 	free(m.table);
-	free(m.twice);
+	free(m.apart);
 	free(m.often);
 }

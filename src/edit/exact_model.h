@@ -1,7 +1,8 @@
 /*
  * The graph of a function as it is counted: its flow, with one node for all that is outside, with
- * nodes for jump tables that several jumps share, and with calls that come back several times taken
- * apart. Says for every link where in the code it can be counted, and how often it is likely taken.
+ * nodes for jump tables that several jumps share, and with calls taken apart that come back several
+ * times or never. Says for every link where in the code it can be counted, and how often it is
+ * likely taken.
  */
 #ifndef CULPRIT_EDIT_EXACT_MODEL_H
 #define CULPRIT_EDIT_EXACT_MODEL_H
@@ -28,6 +29,7 @@ struct exact_scene {
 	struct edit *edit;
 	struct edit_function **functions;
 	size_t n;
+	bool *never; /* by function: a call of it does not come back (endings.h) */
 };
 
 /* `out` and `places` are used again; places are by link. */

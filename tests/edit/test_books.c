@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { FUNCTIONS = 8, STEPS = 3000, BLOCK = 16, SPACING = 0x1000 };
+enum { FUNCTIONS = 40, STEPS = 3000, BLOCK = 16, SPACING = 0x1000 };
 
 static uint64_t seed = 7;
 
