@@ -107,6 +107,30 @@ static void judge_jump(struct function *f, const struct flow_jump *j)
 		edit_refuse(f, "a jump table whose bound is not proved", at);
 }
 
+/*
+ * Data that tells what lies behind calls belongs to a garbage collector which looks for return
+ * addresses in it (the frame tables of OCaml): it would not know those of moved code.
+ */
+static void judge_returns(struct function *f)
+{
+	const struct flow *flow = f->public.flow;
+	uint32_t calls = 0, told = 0;
+	uint64_t at = 0;
+
+	for (uint32_t k = 0; k + 1 < flow->nblocks; k++) {
+		const struct flow_block *next = &flow->blocks[k + 1];
+		if (flow->blocks[k].end != FLOW_CALLS)
+			continue;
+		calls++;
+		if (next->marks & FLOW_ENTERED_POINTER) {
+			told++;
+			at = next->start;
+		}
+	}
+	if (told && 2 * told >= calls)
+		edit_refuse(f, "return addresses that data tells", at);
+}
+
 static void judge(struct edit *e, struct function *f)
 {
 	const struct flow *flow = f->public.flow;
@@ -121,6 +145,7 @@ static void judge(struct edit *e, struct function *f)
 	}
 	if (flow->flags & FLOW_HAS_OVERLAPS)
 		edit_refuse(f, "instructions that overlap", p->start);
+	judge_returns(f);
 	for (uint32_t i = 0; i < flow->njumps; i++)
 		judge_jump(f, &flow->jumps[i]);
 	for (uint32_t i = 0; i < flow->ninsns; i++)

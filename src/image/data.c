@@ -12,6 +12,7 @@
 #include "image/image_internal.h"
 
 enum { DYNAMIC_MAX = 4096 };
+#define SEGMENT_MAX ((uint64_t)512 << 20)
 
 struct area {
 	uint64_t vaddr;
@@ -33,19 +34,23 @@ struct dynamic {
 
 /* ---- areas ---- */
 
+/* Segments of 100 MB exist; what is read at once is bounded. */
 static int add_area(struct image_data *d, const struct elf_file *f, uint64_t vaddr, uint64_t size)
 {
 	uint64_t offset, left;
 
-	if (!size || !elf_file_offset(f, vaddr, &offset, &left))
+	if (!size || size > SEGMENT_MAX || !elf_file_offset(f, vaddr, &offset, &left))
 		return 0;
-	struct area area = {.vaddr = vaddr};
-	int r = elf_file_read(f, offset, size < left ? size : left, &area.bytes);
-	if (r == -EFBIG)
-		return 0;
-	if (r < 0)
-		return r;
-	*vec_add(&d->areas) = area;
+	if (size > left)
+		size = left;
+	for (uint64_t done = 0, n; done < size; done += n) {
+		struct area area = {.vaddr = vaddr + done};
+		n = size - done < ELF_SECTION_MAX ? size - done : ELF_SECTION_MAX;
+		int r = elf_file_read(f, offset + done, n, &area.bytes);
+		if (r < 0)
+			return r;
+		*vec_add(&d->areas) = area;
+	}
 	return 0;
 }
 
