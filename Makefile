@@ -244,7 +244,7 @@ bench: all helpers $(INSIDERS:%=build/bench/%)
 # apt runs only when a package is missing, with sudo when not root.
 PACKAGES := build-essential pkg-config clang llvm libclang-rt-dev libzydis-dev libelf-dev libdw-dev \
 	libbpf-dev bpftool libsqlite3-dev libzstd-dev libcap-dev libcmocka-dev libunicorn-dev bats jq \
-	sqlite3 graphviz
+	sqlite3 graphviz gdb
 build/.packages: Makefile tools/packages
 	@mkdir -p build
 	@tools/packages $(PACKAGES)

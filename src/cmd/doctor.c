@@ -19,11 +19,13 @@
 #include <inttypes.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* What a check found; without a remedy it is well. */
@@ -474,6 +476,34 @@ static void check_steal(struct finding *f)
 			  "was running");
 }
 
+/* Whether a child can have a mount namespace of its own, with rights over it. */
+static bool can_mount(int flags)
+{
+	int status = 1;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(unshare(flags) < 0 ||
+			(!(flags & CLONE_NEWUSER) && !has_capability(CAP_SYS_ADMIN)));
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/* Edited copies are put over the originals by bind mounts that only the command sees. */
+static void check_mounts(struct finding *f)
+{
+	if (can_mount(CLONE_NEWNS)) {
+		found(f, "edited programs and libraries can be put in place of the originals");
+	} else if (can_mount(CLONE_NEWUSER | CLONE_NEWNS)) {
+		found(f, "edited programs and libraries can be put in place, in a user namespace");
+	} else {
+		found(f, "no mount namespaces: edited libraries cannot be put in place");
+		remedy(f, "sudo sysctl user.max_user_namespaces=10000 "
+			  "kernel.unprivileged_userns_clone=1  # or run as root");
+	}
+}
+
 static const struct check {
 	const char *name;
 	void (*run)(struct finding *f);
@@ -488,6 +518,7 @@ static const struct check {
 	{"kernel-symbols", check_kernel_symbols},
 	{"tracefs", check_tracefs},
 	{"debug-symbols", check_debug_symbols},
+	{"mounts", check_mounts},
 	{"cgroups", check_cgroups},
 	{"steal", check_steal},
 	{"space", check_space},
