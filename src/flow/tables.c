@@ -209,6 +209,27 @@ static bool is_constant(struct resolver *r, struct finding *f)
 	return true;
 }
 
+/*
+ * A table that could not be understood, but some of whose entries lie in the procedure or cannot be
+ * read: whoever jumps through it does not leave, though the stack is as at the entry.
+ */
+static bool may_stay(struct resolver *r, const struct state *s, struct finding *f)
+{
+	struct bounds b = {0, UNPROVED_MAX - 1};
+
+	if (!find_index(r, s, f->expr, &f->index, &b) &&
+		!find_scaled(&r->trace.m.exprs, f->expr, &f->index))
+		return false;
+	for (uint64_t i = b.min; i <= b.max && i - b.min < UNPROVED_MAX; i++) {
+		uint64_t target;
+		if (!entry_of(r, f, i, &target))
+			return i == b.min;
+		if (builder_insn_at(r->b, target) != GRAPH_NONE)
+			return true;
+	}
+	return false;
+}
+
 static void decide(struct resolver *r, struct state *s, uint32_t insn, struct finding *f)
 {
 	const struct flow_source *source = r->b->source;
@@ -230,7 +251,7 @@ static void decide(struct resolver *r, struct state *s, uint32_t insn, struct fi
 		return;
 	}
 	r->found.n = 0;
-	if (is_at_entry(r, s) || is_stub(form))
+	if (is_stub(form) || (is_at_entry(r, s) && !may_stay(r, s, f)))
 		f->jump.state = FLOW_JUMP_TAIL;
 }
 

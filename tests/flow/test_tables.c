@@ -306,6 +306,20 @@ static void test_spills(void **state)
 	expect_jump("escaped", FLOW_JUMP_UNPROVED);
 }
 
+/* A half of the function that nothing else shows is no other function, though the stack says so. */
+static void test_leaving(void **state)
+{
+	(void)state;
+	assemble(".text\n" FUNCTION("partly",
+		".section .rodata\n.balign 4\nT0: .long 7f-T0, 1f-T0, 2f-T0\n.text\n"
+		"mov %edi, %eax\n cmp $2, %eax\n ja 9f\n" DISPATCH("T0") TARGETS) FUNCTION("wholly",
+		".section .rodata\n.balign 4\nT1: .long 7f-T1, 8f-T1\n.text\n"
+		"mov %edi, %eax\n cmp $1, %eax\n ja 9f\n" DISPATCH("T1") "9: ret\n")
+			FUNCTION("work", "7: ret\n") FUNCTION("more", "8: ret\n"));
+	expect_jump("partly", FLOW_JUMP_UNRESOLVED);
+	expect_jump("wholly", FLOW_JUMP_TAIL);
+}
+
 static void test_retpoline(void **state)
 {
 	(void)state;
@@ -334,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_vanished),
 		cmocka_unit_test(test_near_misses),
 		cmocka_unit_test(test_spills),
+		cmocka_unit_test(test_leaving),
 		cmocka_unit_test(test_retpoline),
 	};
 	return cmocka_run_group_tests(tests, open_workshop, close_all);
