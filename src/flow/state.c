@@ -9,6 +9,8 @@ enum {
 	PART_SLOT = 32,   /* and up: a slot where paths meet, by its address */
 };
 
+#define NOWHERE UINT32_MAX /* no expression */
+
 #define PLACE_INSN(number) (2 * (number) + 1)
 #define PLACE_MEET(block)  (2 * (block) + 2)
 
@@ -94,20 +96,6 @@ static void drop_slot(struct state *s, uint32_t i)
 	s->nslots--;
 }
 
-/* Something wrote where we do not know. */
-static void forget_memory(struct machine *m, struct state *s)
-{
-	for (uint32_t i = s->nslots; i-- > 0;) {
-		struct slot *slot = &s->slots[i];
-		int64_t offset;
-		bool ours = state_on_stack(m, slot->address, &offset);
-		if (!ours || (offset >= m->escaped && !is_worth_keeping(&m->exprs, slot->value)))
-			drop_slot(s, i);
-		else if (offset >= m->escaped)
-			slot->weak = true;
-	}
-}
-
 /* Both addresses are relative to the same value: whether the places share bytes. */
 static bool overlap(const struct machine *m, const struct slot *slot, uint32_t address,
 	unsigned width, bool *related)
@@ -121,6 +109,24 @@ static bool overlap(const struct machine *m, const struct slot *slot, uint32_t a
 
 	*related = base_a == base_b || (a->op == EXPR_CONST && b->op == EXPR_CONST);
 	return at_a - at_b < width || at_b - at_a < slot->width;
+}
+
+/* Something wrote where we do not know, or to what is relative to a value that others are too. */
+static void forget_memory(struct machine *m, struct state *s, uint32_t address)
+{
+	for (uint32_t i = s->nslots; i-- > 0;) {
+		struct slot *slot = &s->slots[i];
+		int64_t offset;
+		bool ours = state_on_stack(m, slot->address, &offset), related = false;
+		if (address != NOWHERE)
+			overlap(m, slot, address, 1, &related);
+		if (related)
+			continue; /* it is known whether they overlap */
+		if (!ours || (offset >= m->escaped && !is_worth_keeping(&m->exprs, slot->value)))
+			drop_slot(s, i);
+		else if (offset >= m->escaped)
+			slot->weak = true;
+	}
 }
 
 /* The oldest of those that matter least. */
@@ -155,7 +161,7 @@ static void store(struct machine *m, struct state *s, uint32_t address, unsigned
 
 	if (!on_stack) {
 		note_escape(m, address);
-		forget_memory(m, s);
+		forget_memory(m, s, address);
 	}
 	for (uint32_t i = s->nslots; i-- > 0;) {
 		bool related;
@@ -276,7 +282,7 @@ static void write(struct machine *m, struct state *s, const struct form *f,
 	struct exprs *x = &m->exprs;
 
 	if (op->type == FORM_MEMORY && f->other_space) {
-		forget_memory(m, s);
+		forget_memory(m, s, NOWHERE);
 	} else if (op->type == FORM_MEMORY) {
 		bool ignored = false;
 		uint32_t address = address_of(m, s, f, &ignored);
@@ -302,14 +308,14 @@ static void forget_registers(struct machine *m, struct state *s, uint16_t which,
 static void run_unknown(struct machine *m, struct state *s, const struct form *f, uint32_t number)
 {
 	if (f->stores)
-		forget_memory(m, s);
+		forget_memory(m, s, NOWHERE);
 	forget_registers(m, s, f->writes, number);
 }
 
 static void run_call(struct machine *m, struct state *s, uint32_t number)
 {
 	s->flags.op = FORM_OTHER;
-	forget_memory(m, s);
+	forget_memory(m, s, NOWHERE);
 	forget_registers(m, s, (uint16_t)~REGS_KEPT, number);
 }
 

@@ -367,23 +367,33 @@ static void visit(void *arg, struct state *s, uint32_t insn)
 	}
 }
 
+/* Until no more is found. */
+static bool run_rounds(struct resolver *r, enum trace_ways ways)
+{
+	int round = 0;
+
+	do {
+		r->everything = r->changed = false;
+		trace_run(&r->trace, ways, visit, r);
+		if (!r->changed && ways != TRACE_KNOWN) {
+			r->everything = true;
+			trace_run(&r->trace, TRACE_EVERYTHING, visit, r);
+		}
+		builder_make_blocks(r->b);
+	} while (r->changed && ++round < ROUNDS_MAX);
+	return round < ROUNDS_MAX;
+}
+
+/* What holds on the ways that are known so far only ever grows, so tables are found there first. */
 void tables_resolve(struct builder *b)
 {
 	struct resolver r = {.b = b, .budget = BUDGET};
-	int round = 0;
 
 	trace_init(&r.trace, b);
-	do {
-		r.everything = r.changed = false;
-		trace_run(&r.trace, false, visit, &r);
-		if (!r.changed) {
-			r.everything = true;
-			trace_run(&r.trace, true, visit, &r);
-		}
-		builder_make_blocks(b);
-	} while (r.changed && ++round < ROUNDS_MAX);
+	bool ended = run_rounds(&r, TRACE_KNOWN);
+	ended = run_rounds(&r, TRACE_LIKELY) && ended;
 	vec_each (j, &b->jumps) {
-		if (round == ROUNDS_MAX && j->state == FLOW_JUMP_PROVED)
+		if (!ended && j->state == FLOW_JUMP_PROVED)
 			j->state = FLOW_JUMP_UNPROVED;
 	}
 	builder_make_blocks(b);

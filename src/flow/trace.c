@@ -142,7 +142,7 @@ static bool *find_heads(const struct builder *b, uint32_t entry)
 }
 
 /* The edges among blocks, those of unresolved jumps and those of the root. */
-static void make_graph(struct run *r, bool everything)
+static void make_graph(struct run *r, enum trace_ways ways)
 {
 	struct builder *b = r->b;
 	VEC(struct graph_edge) edges = {0};
@@ -155,11 +155,11 @@ static void make_graph(struct run *r, bool everything)
 			*vec_add(&edges) = *e;
 	}
 	for (uint32_t k = 0; k < b->blocks.n; k++) {
-		if (b->blocks.p[k].end == FLOW_UNRESOLVED)
+		if (b->blocks.p[k].end == FLOW_UNRESOLVED && ways != TRACE_KNOWN)
 			*vec_add(&edges) = (struct graph_edge){k, r->unseen};
 		if (head[k])
 			*vec_add(&edges) = (struct graph_edge){r->unseen, k};
-		if (everything && (head[k] || b->blocks.p[k].marks & FLOW_ENTERED))
+		if (ways == TRACE_EVERYTHING && (head[k] || b->blocks.p[k].marks & FLOW_ENTERED))
 			*vec_add(&edges) = (struct graph_edge){r->root, k};
 	}
 	graph_init(&r->graph, r->root + 1, edges.p, (uint32_t)edges.n);
@@ -223,7 +223,7 @@ static void leave_block(struct run *r, uint32_t k, const struct state *s)
 		state_branch(&r->t->m, &branched, condition, r->b->kinds.p[e] == FLOW_EDGE_JUMP);
 		arrive(r, to, &branched);
 	}
-	if (block->end == FLOW_UNRESOLVED)
+	if (block->end == FLOW_UNRESOLVED && r->nodes[r->unseen].order != GRAPH_NONE)
 		arrive(r, r->unseen, s);
 }
 
@@ -307,7 +307,7 @@ static void settle(struct run *r)
 	sweep(r);
 }
 
-void trace_run(struct trace *t, bool everything, trace_visitor *visit, void *arg)
+void trace_run(struct trace *t, enum trace_ways ways, trace_visitor *visit, void *arg)
 {
 	struct builder *b = t->b;
 	uint32_t n = (uint32_t)b->blocks.n;
@@ -320,9 +320,9 @@ void trace_run(struct trace *t, bool everything, trace_visitor *visit, void *arg
 		.nodes = xcalloc((size_t)n + 2, sizeof *r.nodes)};
 
 	machine_init(&t->m, b->source->read, b->source->arg);
-	make_graph(&r, everything);
+	make_graph(&r, ways);
 	order_nodes(&r);
-	if (!everything || graph_out_degree(&r.graph, r.root) > 1)
+	if (ways != TRACE_EVERYTHING || graph_out_degree(&r.graph, r.root) > 1)
 		settle(&r);
 	for (uint32_t i = 0; i < n + 2; i++)
 		free(r.nodes[i].in);

@@ -20,12 +20,13 @@ void trace_deinit(struct trace *t);
 const struct form *trace_form(struct trace *t, uint32_t insn);
 
 /*
- * Calls visit before each indirect jump that is reached. Once from the entry alone, where an
- * unresolved jump is taken to lead to every block that nothing else leads to; once, with
- * `everything`, also from all blocks that may be entered unseen, about which nothing is known; this
- * does nothing when there are none.
+ * Calls visit before each indirect jump that is reached. From the entry, unresolved jumps are taken
+ * to lead nowhere (KNOWN), so that one table does not hide another; or to every block that nothing
+ * else leads to (LIKELY). EVERYTHING starts also from all blocks that may be entered unseen, about
+ * which nothing is known, and does nothing when there are none.
  */
+enum trace_ways { TRACE_KNOWN, TRACE_LIKELY, TRACE_EVERYTHING };
 typedef void trace_visitor(void *arg, struct state *s, uint32_t insn);
-void trace_run(struct trace *t, bool everything, trace_visitor *visit, void *arg);
+void trace_run(struct trace *t, enum trace_ways ways, trace_visitor *visit, void *arg);
 
 #endif

@@ -268,7 +268,7 @@ static enum form_op two_operands(const struct decoded *d, uint64_t address, stru
 		return FORM_OTHER;
 	if (!set_operand(d, 0, address, &f->to, f) || !set_operand(d, 1, address, &f->from, f))
 		return FORM_OTHER;
-	if (op == FORM_MOVE && f->from.type == FORM_IMMEDIATE)
+	if (f->from.type == FORM_IMMEDIATE) /* it is extended to what it is used with */
 		f->from.size = f->to.size;
 	return op;
 }
