@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/record_exact.h"
 #include "cmd/target.h"
 #include "values/upcall.h"
 
@@ -27,6 +28,7 @@
 
 struct recording {
 	struct target target;
+	struct exact_choice exact;
 	struct upcall *upcall;
 	double delay_s;
 	bool quiet, help;
@@ -39,13 +41,34 @@ struct recording {
 	int signals;
 };
 
+enum { RECORD_EXACT = 0x300, RECORD_LIBS, RECORD_ATOMIC };
+
 static const struct option long_options[] = {
 	TARGET_LONG,
+	{"exact", no_argument, NULL, RECORD_EXACT},
+	{"libs", required_argument, NULL, RECORD_LIBS},
+	{"atomic", no_argument, NULL, RECORD_ATOMIC},
 	{"delay", required_argument, NULL, 'D'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
+
+/* Counting needs no sampling: what says how to sample makes no sense with it. */
+static int check_exact(const struct recording *r)
+{
+	const struct target *t = &r->target;
+
+	if (!r->exact.exact)
+		return cmd_usage("record", "--libs and --atomic go with --exact");
+	if (!r->command)
+		return cmd_usage("record", "--exact needs a command to run");
+	if (t->all || t->pids.n || t->tids.n || t->cgroup || t->values || t->upcall ||
+		t->events.n || r->delay_s > 0)
+		return cmd_usage("record", "--exact counts, and does not sample: leave out -a, -p, "
+					   "-t, -G, -e, -D and --values");
+	return 0;
+}
 
 static int parse(struct recording *r, int argc, char **argv)
 {
@@ -75,6 +98,15 @@ static int parse(struct recording *r, int argc, char **argv)
 		case 'q':
 			r->quiet = true;
 			break;
+		case RECORD_EXACT:
+			r->exact.exact = true;
+			break;
+		case RECORD_LIBS:
+			*vec_add(&r->exact.libs) = optarg;
+			break;
+		case RECORD_ATOMIC:
+			r->exact.atomic = true;
+			break;
 		case 'h':
 			r->help = true;
 			return 0;
@@ -83,6 +115,8 @@ static int parse(struct recording *r, int argc, char **argv)
 		}
 	}
 	r->command = optind < argc ? argv + optind : NULL;
+	if (r->exact.exact || r->exact.libs.n || r->exact.atomic)
+		return check_exact(r);
 	if (!r->command && !t->all && !t->pids.n && !t->tids.n && !t->cgroup)
 		return cmd_usage("record", "nothing to sample: give a command, -p, -t, -G or -a");
 	if (t->upcall && !r->command)
@@ -369,6 +403,12 @@ int cmd_record(int argc, char **argv)
 
 	if (r.help)
 		return cmd_help_text("record");
+	if (status == 0 && r.exact.exact) {
+		status = record_exact(&r.exact, r.command, r.target.database, r.quiet);
+		vec_deinit(&r.exact.libs);
+		target_deinit(&r.target);
+		return status;
+	}
 	if (status == 0)
 		status = target_finish(&r.target);
 	if (status == 0) {

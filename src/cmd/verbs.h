@@ -41,6 +41,11 @@
 		"      --budget SHARE  share of each CPU that sampling may cost (default 1%)\n"    \
 		"      --calibrate     measure the cost of a sample anew\n"                        \
 		"  -D, --delay MS      wait before sampling begins\n"                              \
+		"      --exact         do not sample: count every block and edge (export -f "      \
+		"counts)\n"                                                                        \
+		"      --libs PATTERN  with --exact: these libraries, by name or path "            \
+		"(repeatable)\n"                                                                   \
+		"      --atomic        with --exact: exact for threads and forks too, slower\n"    \
 		"  -o, --output FILE   the database (default culprit.db)\n"                        \
 		"      --no-inherit    do not follow children\n"                                   \
 		"      --values        keep the values that instructions see (culprit values)\n"   \

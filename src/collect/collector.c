@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "collect/attribute.h"
 #include "collect/calibrate_skid.h"
+#include "collect/host.h"
 #include "collect/idle.h"
 #include "collect/record.h"
 #include "store/store.h"
@@ -21,7 +22,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,37 +158,6 @@ static void drain(struct collector *c)
 	c->next_drain = before + c->o.drain_s * 1e9;
 }
 
-/* The processor's own name, for the host's row. */
-static void cpu_name(char *name, size_t size)
-{
-	struct buf text = {0};
-	const char *line = NULL;
-
-	snprintf(name, size, "unknown");
-	if (io_read_file(-1, "/proc/cpuinfo", 1 << 22, &text) == 0)
-		line = strstr(buf_cstr(&text), "model name");
-	if (line && (line = strchr(line, ':')))
-		snprintf(name, size, "%.*s", (int)strcspn(line + 2, "\n"), line + 2);
-	buf_deinit(&text);
-}
-
-static int put_host(struct collector *c, struct err *e)
-{
-	struct utsname u;
-	char machine[64] = "", cpu[128];
-
-	uname(&u);
-	io_read_line(-1, "/etc/machine-id", machine, sizeof machine);
-	cpu_name(cpu, sizeof cpu);
-	return store_host(c->store,
-		&(struct store_host){.name = u.nodename,
-			.machine_id = machine,
-			.cpu = cpu,
-			.kernel = u.release,
-			.cpus = sysconf(_SC_NPROCESSORS_ONLN)},
-		&c->host, e);
-}
-
 static int put_events(struct collector *c, struct err *e)
 {
 	for (size_t i = 0; i < c->o.sampling.nevents; i++) {
@@ -309,7 +278,7 @@ static int begin_epoch(struct collector *c, const char *label, struct err *e)
 	if (r < 0)
 		return r;
 	c->flushed_until = wall_us();
-	r = put_host(c, e);
+	r = host_put(c->store, &c->host, e);
 	if (r == 0)
 		r = store_epoch_start(c->store, c->host, c->flushed_until, label, &c->epoch, e);
 	if (r == 0)

@@ -1,0 +1,212 @@
+#include "edit/cache.h"
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "edit/exact.h"
+#include "edit/exact_map.h"
+#include "rt/rt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAP_MOST ((size_t)1 << 30)
+#define PAGE     4096
+#define OLD_DAYS 7 /* of copies that another build of culprit made */
+
+/* ---- folders ---- */
+
+static char *root_folder(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+	if (cache && cache[0] == '/')
+		return xasprintf("%s/culprit/edited", cache);
+	if (home && home[0] == '/')
+		return xasprintf("%s/.cache/culprit/edited", home);
+	return xasprintf("/tmp/culprit-cache-%d/edited", (int)getuid());
+}
+
+static int make_folders(const char *path, struct err *e)
+{
+	_cleanup_free_ char *part = xstrdup(path);
+
+	for (char *at = part + 1; (at = strchr(at, '/')); at++) {
+		*at = 0;
+		if (mkdir(part, 0700) < 0 && errno != EEXIST)
+			return err_errno(e, -errno, "%s: cannot be made", part);
+		*at = '/';
+	}
+	if (mkdir(part, 0700) < 0 && errno != EEXIST)
+		return err_errno(e, -errno, "%s: cannot be made", part);
+	return 0;
+}
+
+/* Two levels deep is all that we make. */
+static void remove_folder(const char *path)
+{
+	DIR *d = opendir(path);
+
+	for (struct dirent *entry; d && (entry = readdir(d));) {
+		_cleanup_free_ char *inner = xasprintf("%s/%s", path, entry->d_name);
+
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if (entry->d_type == DT_DIR)
+			remove_folder(inner);
+		else
+			unlink(inner);
+	}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+/* What other builds made and have not touched for a while. */
+static void remove_old(const char *root, const char *keep)
+{
+	DIR *d = opendir(root);
+
+	for (struct dirent *entry; d && (entry = readdir(d));) {
+		_cleanup_free_ char *inner = xasprintf("%s/%s", root, entry->d_name);
+		struct stat st;
+
+		if (entry->d_name[0] != '.' && strcmp(inner, keep) && !lstat(inner, &st) &&
+			S_ISDIR(st.st_mode) && time(NULL) - st.st_mtime > OLD_DAYS * 86400)
+			remove_folder(inner);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* The folder of this build of culprit, and in it that of the original. */
+static int folder_of(const char *path, bool atomic, char **out, struct err *e)
+{
+	_cleanup_free_ char *root = root_folder(), *build = NULL;
+	_cleanup_close_ int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct image_id own = {0}, id;
+	char text[IMAGE_ID_TEXT];
+	int rc;
+
+	if (fd < 0)
+		return err_errno(e, -errno, "%s: cannot be read", path);
+	rc = image_identify(fd, &id, e);
+	if (rc)
+		return rc;
+	if (self >= 0)
+		image_identify(self, &own, NULL);
+	build = xasprintf("%s/%.16s", root, own.size ? image_id_text(&own, text) : "unknown");
+	rc = make_folders(build, e);
+	if (rc)
+		return rc;
+	remove_old(root, build);
+	*out = xasprintf("%s/%s%s", build, image_id_text(&id, text), atomic ? "-atomic" : "");
+	return 0;
+}
+
+/* ---- making ---- */
+
+static int write_bytes(const char *folder, const char *name, const void *p, size_t n, struct err *e)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder, name);
+	FILE *f = fopen(path, "we");
+	bool fine = f && fwrite(p, 1, n, f) == n;
+
+	if (f && fclose(f))
+		fine = false;
+	return fine ? 0 : err_errno(e, -(errno ? errno : EIO), "%s: cannot be written", path);
+}
+
+static int write_edit(
+	struct edit *edit, const char *folder, const struct exact_options *o, struct err *e)
+{
+	_cleanup_free_ char *image = xasprintf("%s/image", folder);
+	struct exact *x = NULL;
+	struct buf map = {0};
+	int rc = exact_create(edit, o, &x, &map, e);
+
+	if (!rc)
+		rc = edit_write(edit, image, e);
+	if (!rc)
+		rc = write_bytes(folder, "map", map.p, map.n, e);
+	if (!rc)
+		rc = write_bytes(folder, "counts", "", 0, e);
+	exact_destroy(x);
+	buf_deinit(&map);
+	return rc;
+}
+
+/* Made under another name, so that nobody finds half of it. */
+static int make(const char *path, const char *folder, bool atomic, struct err *e)
+{
+	_cleanup_free_ char *fresh = xasprintf("%s.XXXXXX", folder);
+	_cleanup_free_ char *counts = xasprintf("%s/counts", folder);
+	struct exact_options o = {.counts = counts, .atomic = atomic};
+	struct edit *edit = NULL;
+	int rc = edit_open(path, &(struct edit_options){0}, &edit, e);
+
+	if (rc)
+		return rc;
+	if (!mkdtemp(fresh))
+		rc = err_errno(e, -errno, "%s: cannot be made", fresh);
+	if (!rc)
+		rc = write_edit(edit, fresh, &o, e);
+	if (!rc && rename(fresh, folder) < 0 && errno != EEXIST && errno != ENOTEMPTY)
+		rc = err_errno(e, -errno, "%s: cannot be made", folder);
+	remove_folder(fresh); /* nothing there when all went well */
+	edit_destroy(edit);
+	return rc;
+}
+
+static int read_map(const char *folder, struct cached_edit *out, struct err *e)
+{
+	_cleanup_free_ char *path = xasprintf("%s/map", folder);
+	struct exact_map_reader r;
+	int rc = io_read_file(AT_FDCWD, path, MAP_MOST, &out->map);
+
+	if (!rc && (rc = exact_map_open(&r, out->map.p, out->map.n)))
+		return err_set(e, rc, "%s: is damaged: remove its folder", path);
+	if (rc)
+		return err_errno(e, rc, "%s: cannot be read", path);
+	out->bytes = (r.counters * RT_COUNTER + PAGE - 1) / PAGE * PAGE;
+	out->functions = (uint32_t)r.left;
+	return 0;
+}
+
+int cache_exact(const char *path, bool atomic, struct cached_edit *out, struct err *e)
+{
+	_cleanup_free_ char *folder = NULL, *map = NULL;
+	int rc = folder_of(path, atomic, &folder, e);
+
+	*out = (struct cached_edit){0};
+	if (rc)
+		return rc;
+	map = xasprintf("%s/map", folder);
+	if (access(map, R_OK) < 0)
+		rc = make(path, folder, atomic, e);
+	if (!rc)
+		rc = read_map(folder, out, e);
+	if (!rc && !out->bytes)
+		rc = err_set(e, -ENODATA, "%s: has nothing that can be counted", path);
+	out->image = xasprintf("%s/image", folder);
+	out->counts = xasprintf("%s/counts", folder);
+	if (rc)
+		cached_edit_deinit(out);
+	return rc;
+}
+
+void cached_edit_deinit(struct cached_edit *c)
+{
+	free(c->image);
+	free(c->counts);
+	buf_deinit(&c->map);
+	*c = (struct cached_edit){0};
+}
