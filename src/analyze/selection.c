@@ -73,7 +73,7 @@ static int take_event(void *arg, const struct store_event *ev)
 
 	if (!epoch_selected(&sel->filter, ev->epoch))
 		return 0;
-	if (index < 0 && sel->all_events) {
+	if (index < 0 && sel->all_events && strcmp(ev->unit, STORE_COUNTED)) {
 		index = (int)sel->events.n;
 		add_event(sel, ev->name);
 	}

@@ -2,6 +2,7 @@
  * culprit export: what a database holds, for other programs.
  */
 #include "analyze/edge_tally.h"
+#include "analyze/exact_counts.h"
 #include "analyze/frequencies.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
@@ -27,6 +28,7 @@ struct exporting {
 	const char *output;
 	struct edge_tally *edges;       /* -f edges */
 	VEC(struct exported) estimates; /* -f counts, by path */
+	struct exact_counts *exact;     /* the same, as edited programs counted */
 	uint64_t left_out;              /* samples without code */
 };
 
@@ -161,24 +163,94 @@ static void print_flows(struct writing *w, const struct frequency *f)
 	}
 }
 
+static void print_estimate(struct writing *w, const struct frequencies_row *row)
+{
+	const struct procedure *p = &w->image->procedures.p[row->procedure];
+
+	if (!is_wanted(w, p))
+		return;
+	print_image(w);
+	fprintf(w->out, "procedure 0x%" PRIx64 " %s\n", p->start,
+		frequency_scale_name(row->frequency->scale));
+	print_blocks(w, row->frequency);
+	print_flows(w, row->frequency);
+}
+
+/* Counts that may be off: so much of one is uncertain. */
+static enum frequency_confidence doubtful(uint64_t off, uint64_t count)
+{
+	double share = (double)off / ((double)count + 1);
+
+	return !off           ? CONFIDENCE_EXACT
+	       : share < 0.05 ? CONFIDENCE_HIGH
+	       : share < 0.2  ? CONFIDENCE_MEDIUM
+			      : CONFIDENCE_LOW;
+}
+
+static void print_exact_row(struct writing *w, const struct exact_row *row, uint64_t off)
+{
+	const char *sure = frequency_confidence_name(doubtful(off, row->count));
+
+	if (row->kind == EXACT_PROCEDURE)
+		fprintf(w->out, "procedure 0x%" PRIx64 " %s\n", row->procedure,
+			frequency_scale_name(off ? FREQUENCY_KNOWN : FREQUENCY_EXACT));
+	else if (row->kind == EXACT_BLOCK)
+		fprintf(w->out, "block 0x%" PRIx64 " %" PRIu64 " %" PRIu64 " %s\n", row->a, row->b,
+			row->count, sure);
+	else
+		fprintf(w->out, "edge 0x%" PRIx64 " 0x%" PRIx64 " %" PRIu64 " %s\n", row->a, row->b,
+			row->count, sure);
+	w->lines++;
+}
+
+/* Of what was counted no estimates are wanted: prints those in front of a procedure, skips its own.
+ */
+static void print_estimates(
+	struct writing *w, const struct frequencies *f, size_t *next, uint64_t until)
+{
+	const struct frequencies_row *rows;
+	size_t n = frequencies_rows(f, &rows);
+	const struct procedure *p = w->image->procedures.p;
+
+	for (; *next < n && p[rows[*next].procedure].start <= until; ++*next)
+		if (p[rows[*next].procedure].start < until)
+			print_estimate(w, &rows[*next]);
+}
+
+static bool is_wanted_at(const struct writing *w, uint64_t start)
+{
+	const struct procedure *p = store_procedure_at(&w->image->procedures, start);
+
+	return p && is_wanted(w, p);
+}
+
+static void print_counts_of(struct writing *w, const struct exported *x)
+{
+	struct exact_reader reader;
+	struct exact_row row;
+	uint64_t off = 0;
+	size_t next = 0;
+	bool wanted = false, any = exact_counts_of(w->x->exact, x->image, &reader);
+
+	while (any && exact_reader_next(&reader, &row) > 0) {
+		if (row.kind == EXACT_PROCEDURE) {
+			print_estimates(w, x->frequencies, &next, row.procedure);
+			off = row.count;
+			wanted = is_wanted_at(w, row.procedure);
+		}
+		if (wanted) {
+			print_image(w);
+			print_exact_row(w, &row, off);
+		}
+	}
+	print_estimates(w, x->frequencies, &next, UINT64_MAX);
+}
+
 static void print_counts(struct writing *w)
 {
 	vec_each (x, &w->x->estimates) {
-		const struct frequencies_row *rows;
-		size_t n = frequencies_rows(x->frequencies, &rows);
-
 		w->image = x->image;
-		for (size_t i = 0; i < n; i++) {
-			const struct procedure *p = &x->image->procedures.p[rows[i].procedure];
-
-			if (!is_wanted(w, p))
-				continue;
-			print_image(w);
-			fprintf(w->out, "procedure 0x%" PRIx64 " %s\n", p->start,
-				frequency_scale_name(rows[i].frequency->scale));
-			print_blocks(w, rows[i].frequency);
-			print_flows(w, rows[i].frequency);
-		}
+		print_counts_of(w, x);
 	}
 }
 
@@ -195,11 +267,14 @@ static int load_counts(struct exporting *x, struct err *e)
 {
 	struct selected_image *images;
 	size_t n = selection_images(x->report.sel, &images);
-	int rc = 0;
+	int rc = exact_counts_create(x->report.sel, &x->exact, e);
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		struct exported one = {.image = &images[i]};
 
+		rc = selection_load(x->report.sel, &images[i], e);
+		if (rc)
+			break;
 		rc = frequencies_create(x->report.sel, &images[i], &one.frequencies, e);
 		if (rc)
 			break;
@@ -217,7 +292,7 @@ static void note_counts(const struct writing *w)
 			 "has, and are left out",
 			w->x->left_out);
 	else if (!w->lines)
-		cmd_note("no samples in what was selected");
+		cmd_note("no samples and no exact counts in what was selected");
 }
 
 /* ---- formats ---- */
@@ -331,6 +406,7 @@ int cmd_export(int argc, char **argv)
 	vec_each (one, &x.estimates)
 		frequencies_destroy(one->frequencies);
 	vec_deinit(&x.estimates);
+	exact_counts_destroy(x.exact);
 	edge_tally_destroy(x.edges);
 	report_deinit(&x.report);
 	return code;

@@ -117,7 +117,7 @@ static int put_image(struct storing *s, const struct exact_image *from, struct e
 
 static int put_run(struct storing *s, struct err *e)
 {
-	struct store_event event = {.name = "exact", .unit = "events", .period = 1};
+	struct store_event event = {.name = "exact", .unit = STORE_COUNTED, .period = 1};
 	const struct exact_run *run = s->run;
 	int64_t host;
 	int rc = host_put(s->store, &host, e);

@@ -77,13 +77,14 @@ typedef int store_epoch_fn(void *arg, const struct store_epoch *epoch); /* nonze
 int store_epochs(struct store *s, store_epoch_fn *fn, void *arg, struct err *e);
 
 #define STORE_SKID_MOST 64
+#define STORE_COUNTED   "counts" /* the unit of what edited programs count (exact.h) */
 
 /* How an event was sampled. period is the mean number of events (ns for clocks) a sample stands
  * for. */
 struct store_event {
 	int64_t id, epoch;
 	const char *name; /* as asked for: "cycles", "cpu-clock:u" */
-	const char *unit; /* "ns" or "events" */
+	const char *unit; /* "ns" or "events"; STORE_COUNTED when it was not sampled at all */
 	double period;
 	double rate;   /* samples a second and CPU that were asked for */
 	double cost;   /* measured seconds a sample, 0 unknown */
@@ -175,9 +176,9 @@ int store_processes(struct store *s, store_process_fn *fn, void *arg, struct err
 
 /*
  * What a type of blob can do. `pc` (pack.h), `edge` (edges.h), `anchor` (anchors.h), `walk`
- * (walks.h) and `exact` (exact.h) are registered by the store; other profilers bring theirs. merge appends a + b to out;
- * check returns 0 or -EBADMSG; weight is the number of samples. Profiles of a type that is not
- * registered are kept as they are; they are read with a type that has only a name.
+ * (walks.h) and `exact` (exact.h) are registered by the store; other profilers bring theirs. merge
+ * appends a + b to out; check returns 0 or -EBADMSG; weight is the number of samples. Profiles of a
+ * type that is not registered are kept as they are; they are read with a type that has only a name.
  */
 struct blob_type {
 	const char *name;
