@@ -837,7 +837,7 @@ static size_t nentries;
 
 static u16 add_entries(const u64 *e, size_t n)
 {
-	for (size_t i = 256; i + n <= nentries; i++)
+	for (size_t i = INTERP_FIRST_ENTRIES; i + n <= nentries; i++)
 		if (!memcmp(&entry[i], e, n * sizeof *e))
 			return (u16)i;
 	memcpy(&entry[nentries], e, n * sizeof *e);
@@ -865,7 +865,7 @@ static u64 fill(const struct opcode *o)
 	       (group ? INTERP_E_GROUP : INTERP_E_SPLIT);
 }
 
-/* Opcodes of one byte, among them what only leads to others. */
+/* Opcodes of one byte and of two without a prefix, among them what only leads to others. */
 static void fill_first(void)
 {
 	static const struct {
@@ -874,21 +874,25 @@ static void fill_first(void)
 		{0xf2, INTERP_P_REPNE}, {0xf0, INTERP_P_LOCK}, {0x64, INTERP_P_FS},
 		{0x65, INTERP_P_GS}, {0x2e, INTERP_P_OTHER}, {0x36, INTERP_P_OTHER},
 		{0x3e, INTERP_P_OTHER}, {0x26, INTERP_P_OTHER}};
-	static const u8 escapes[] = {0x0f, 0xc4, 0xc5, 0x62};
-	nentries = 256;
+	static const u16 escapes[] = {
+		0x0f, 0xc4, 0xc5, 0x62, INTERP_ENTRY_0F + 0x38, INTERP_ENTRY_0F + 0x3a};
+	nentries = INTERP_FIRST_ENTRIES;
 	for (int byte = 0; byte < 256; byte++)
 		entry[byte] = (byte & 0xf0) == 0x40 /* REX */
 				      ? INTERP_OP_BAD
 				      : fill(&(struct opcode){LEGACY, 0, 0, byte});
+	for (int byte = 0; byte < 256; byte++)
+		entry[INTERP_ENTRY_0F + byte] = fill(&(struct opcode){LEGACY, 1, 0, byte});
 	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
 		entry[prefixes[i].byte] = INTERP_E_PREFIX | (u64)prefixes[i].bit << 24;
 	for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++)
 		entry[escapes[i]] = INTERP_E_ESCAPE;
 }
 
+/* With the four mandatory prefixes, of which opcodes of two bytes have had the first: none. */
 static void fill_map(int at, enum encoding encoding, int map)
 {
-	for (int i = 0; i < 4 * 256; i++) {
+	for (int i = at == INTERP_SLOT_0F ? 256 : 0; i < 4 * 256; i++) {
 		u64 e = fill(&(struct opcode){encoding, map, i / 256, i % 256});
 		slot[at + i] = add_entries(&e, 1);
 	}
@@ -908,6 +912,8 @@ int main(void)
 {
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	fill_first();
+	for (int byte = 0; byte < 256; byte++)
+		slot[INTERP_SLOT_0F + byte] = (u16)(INTERP_ENTRY_0F + byte);
 	fill_map(INTERP_SLOT_0F, LEGACY, 1);
 	fill_map(INTERP_SLOT_0F38, LEGACY, 2);
 	fill_map(INTERP_SLOT_0F3A, LEGACY, 3);

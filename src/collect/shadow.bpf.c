@@ -22,8 +22,16 @@ typedef __s64 s64;
 #include "isa/interp_state.h"
 
 /* The few kernel fields we read; their places are fixed up at load time (CO-RE). */
+typedef struct {
+	u64 ctx_id; /* no other program ever has the same */
+	struct {
+		s64 counter;
+	} tlb_gen; /* how often processors were told to forget pages */
+} __attribute__((preserve_access_index)) mm_context_t;
+
 struct mm_struct {
 	void *pgd;
+	mm_context_t context;
 } __attribute__((preserve_access_index));
 
 struct thread_struct {
@@ -70,6 +78,9 @@ struct {
 struct state {
 	struct interp m;
 	u64 first[32]; /* SHADOW_STATE of them */
+	/* The program whose pages are remembered, how often its mapping had changed, its number. */
+	u64 program, changes, mapping;
+	u64 mappings; /* numbers given out */
 };
 
 struct {
@@ -99,7 +110,7 @@ struct progress {
 	int stop;
 };
 
-/* Returns the time; a stretch of 16 instructions that took very long was a hypervisor's pause. */
+/* Returns the time; 16 instructions that took very long were a hypervisor's pause. */
 static __always_inline u64 look(struct progress *p)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -139,10 +150,11 @@ static long step(u32 index, struct progress *p)
 		return 1;
 	}
 	p->done = index + 1;
+	if (index < p->skip)
+		return 0;
 	if (index == p->skip)
 		p->start = from;
-	if (index >= p->skip && interp_chooses(INTERP_E_OP(s->m.insn.entry)) &&
-		p->edges < SHADOW_EDGES) {
+	if (interp_chooses(INTERP_E_OP(s->m.insn.entry)) && p->edges < SHADOW_EDGES) {
 		if (!s->m.keeps)
 			note_edge(p, from, s->m.ip);
 		p->edges++;
@@ -179,6 +191,48 @@ static __always_inline void restore_count(struct state *s, u64 address)
 	s->first[21] = count;
 }
 
+/* A number for memory that is not the memory seen before. */
+static __always_inline u64 new_mapping(struct state *s)
+{
+	s->mappings++;
+	if (s->mappings > 4095) {
+		INTERP_ROLLED
+		for (u32 i = 0; i < INTERP_PAGES; i++)
+			s->m.page[i].tag = 0;
+		s->mappings = 1;
+		s->program = 0;
+	}
+	return s->mappings;
+}
+
+/*
+ * Pages of a program are remembered from burst to burst as the processor does: as long as the
+ * kernel, which counts these, has not told it to forget some. The kernel's stack is of a task.
+ */
+static __always_inline void look_at_memory(
+	struct state *s, const struct task_struct *task, const struct mm_struct *mm)
+{
+	u64 program = 0, changes = 0;
+
+	s->m.pgd = 0;
+	s->m.stack = peek((u64)task + bpf_core_field_offset(struct task_struct, stack));
+	if (mm) {
+		s->m.pgd = peek((u64)mm + bpf_core_field_offset(struct mm_struct, pgd));
+		program = peek((u64)mm + bpf_core_field_offset(struct mm_struct, context.ctx_id));
+		changes = peek((u64)mm + bpf_core_field_offset(struct mm_struct, context.tlb_gen));
+	}
+	if (s->m.kernel) {
+		s->m.mapping = new_mapping(s);
+		return;
+	}
+	if (program != s->program || changes != s->changes) {
+		s->mapping = new_mapping(s);
+		s->program = program;
+		s->changes = changes;
+	}
+	s->m.mapping = s->mapping;
+}
+
 static __always_inline void begin(struct state *s, struct bpf_perf_event_data *ctx,
 	const struct shadow_cpu *c, struct task_struct *task)
 {
@@ -205,7 +259,6 @@ static __always_inline void begin(struct state *s, struct bpf_perf_event_data *c
 	m->r[14] = ctx->regs.r14;
 	m->r[15] = ctx->regs.r15;
 	m->ip = ctx->regs.rip;
-	m->kernel = (s64)m->ip < 0;
 	m->base[0] = m->kernel ? 0 : task->thread.fsbase;
 	barrier_var(gs); /* or one load is made of two pointers' */
 	m->base[1] = m->kernel ? c->gs : gs;
@@ -241,19 +294,14 @@ static __always_inline u32 reserve(struct shadow_cpu *c, u32 words, u64 *at)
 	return 1;
 }
 
-/* Hands a burst over, whose head comes last. */
-static __always_inline void commit(
-	struct shadow_cpu *c, u64 at, const struct shadow_burst *head, u32 words)
+/* Hands a burst over. */
+static __always_inline void commit(struct shadow_cpu *c, u64 at, u32 words)
 {
-	const u64 *from = (const u64 *)head;
 	u64 tail = *(const volatile u64 *)&c->tail; /* user space moves it */
 	u64 before = c->head - tail, after = at + words - tail;
 
 	if (at != c->head)
 		c->buffer[c->head % SHADOW_WORDS] = 0;
-	for (u32 i = 1; i < SHADOW_HEAD; i++)
-		c->buffer[(at + i) % SHADOW_WORDS] = from[i];
-	c->buffer[at % SHADOW_WORDS] = (from[0] & ~0xffffffffull) | words;
 	barrier(); /* x86 stores in order: user space sees the burst before the new head */
 	c->head = at + words;
 	if (before < SHADOW_WORDS / 2 && after >= SHADOW_WORDS / 2) {
@@ -289,19 +337,17 @@ static long copy_word(u32 i, struct copy *w)
 	return 0;
 }
 
-/* What was read is known only now. */
-static __always_inline void commit_inputs(
-	struct shadow_cpu *c, struct state *s, const struct shadow_burst *head)
+/* What was read is known only now; returns the words of the burst, 0: there is no room. */
+static __always_inline u32 copy_inputs(struct shadow_cpu *c, struct state *s, u64 *at)
 {
-	struct copy w = {.c = c, .s = s, .inputs = head->inputs};
-	u32 words = SHADOW_HEAD + SHADOW_STATE + head->inputs + (head->inputs + 63) / 64;
-	u64 at;
+	u32 inputs = s->m.ninputs, words = SHADOW_STATE + inputs + (inputs + 63) / 64;
+	struct copy w = {.c = c, .s = s, .inputs = inputs};
 
-	if (!reserve(c, words, &at))
-		return;
-	w.at = at + SHADOW_HEAD;
-	bpf_loop(words - SHADOW_HEAD, copy_word, &w, 0);
-	commit(c, at, head, words);
+	if (!reserve(c, SHADOW_HEAD + words, at))
+		return 0;
+	w.at = *at + SHADOW_HEAD;
+	bpf_loop(words, copy_word, &w, 0);
+	return SHADOW_HEAD + words;
 }
 
 static __always_inline u32 generation_of(const struct task_struct *task)
@@ -333,30 +379,33 @@ static __always_inline u32 may_begin(struct shadow_cpu *c, u64 now)
 	return c->credit > 0;
 }
 
-/* Writes down what came of it. */
+/* Writes down what came of it, also without edges: where bursts begin counts. */
 static __always_inline void report(struct shadow_cpu *c, struct state *s, const struct progress *p,
 	const struct task_struct *task, u64 start)
 {
-	struct shadow_burst head = {0};
+	u64 at = p->at;
+	u32 words = s->m.keeps ? copy_inputs(c, s, &at) : SHADOW_HEAD + 2 * p->edges;
+	struct shadow_burst *head = (struct shadow_burst *)&c->buffer[at % SHADOW_WORDS];
 
 	c->steps += p->done - p->skip;
-	head.generation = generation_of(task);
-	head.pid = task->tgid;
-	head.tid = task->pid;
-	head.time = start;
-	head.start = p->start;
-	head.skipped = p->skip;
-	head.steps = p->done - p->skip;
-	head.edges = p->edges;
-	head.inputs = s->m.keeps ? s->m.ninputs : 0;
-	head.stop = p->stop;
-	head.kernel = s->m.kernel;
-	head.failed = s->m.failed;
-	head.end = s->m.ip;
-	if (s->m.keeps)
-		commit_inputs(c, s, &head);
-	else /* also without edges: where bursts begin counts */
-		commit(c, p->at, &head, SHADOW_HEAD + 2 * head.edges);
+	if (!words)
+		return;
+	head->words = words;
+	head->generation = generation_of(task);
+	head->pid = task->tgid;
+	head->tid = task->pid;
+	head->time = start;
+	head->start = p->start;
+	head->skipped = p->skip;
+	head->steps = p->done - p->skip;
+	head->edges = p->edges;
+	head->inputs = s->m.keeps ? s->m.ninputs : 0;
+	head->stop = p->stop;
+	head->kernel = s->m.kernel;
+	head->pad = 0;
+	head->failed = s->m.failed;
+	head->end = s->m.ip;
+	commit(c, at, words);
 }
 
 /* The time that all of it took. */
@@ -391,8 +440,8 @@ static __always_inline void interpret(
 	}
 	if (!c->orders.values && !reserve(c, SHADOW_HEAD + 2 * SHADOW_EDGES, &p.at))
 		return;
-	s->m.pgd = mm ? peek((u64)mm + bpf_core_field_offset(struct mm_struct, pgd)) : 0;
-	s->m.stack = peek((u64)task + bpf_core_field_offset(struct task_struct, stack));
+	s->m.kernel = (s64)ctx->regs.rip < 0;
+	look_at_memory(s, task, mm);
 	begin(s, ctx, c, task);
 	/* Lengths mixed, so that the ends of bursts do not always fall on the same instructions. */
 	if (steps > 16 && !c->orders.exact)

@@ -81,7 +81,8 @@ struct shadow_cpu {
 	u64 nlong;                  /* bursts that took longer than SHADOW_LONG_NS */
 	u64 longest_own, nlong_own; /* the same without pauses */
 	u64 tail __attribute__((aligned(64))); /* words read; set by user space */
-	u64 buffer[SHADOW_WORDS] __attribute__((aligned(64)));
+	/* The last words are unused, and let a burst's head be written in one piece anywhere. */
+	u64 buffer[SHADOW_WORDS + SHADOW_HEAD] __attribute__((aligned(64)));
 };
 
 #endif

@@ -36,8 +36,10 @@ static __always_inline u64 peek(u64 address)
 {
 	struct timespec64 *two =
 		bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct timespec64));
+	u64 word = (u64)two->tv_sec;
 
-	return two->tv_sec;
+	barrier_var(word); /* or one load is made of two pointers' */
+	return word;
 }
 
 /* Where a user address is in the direct map that begins at base, 0: nowhere; *entry is the last one
@@ -84,27 +86,28 @@ static __always_inline u64 kernel_place(const struct interp *m, u64 address)
 __attribute__((noinline)) u64 find_page(struct interp *m, u64 address)
 {
 	struct interp_page *p;
+	u64 place;
 
 	if (!m)
 		return 0;
-	p = &m->page[(address >> 12) % INTERP_PAGES];
-	p->address = address & ~4095ull;
-	p->epoch = m->epoch;
 	if ((s64)address < 0)
-		p->place = m->kernel ? kernel_place(m, address) : 0;
+		place = m->kernel ? kernel_place(m, address) : 0;
 	else
-		p->place = user_place(m, address);
-	return p->place;
+		place = user_place(m, address);
+	if (place) { /* what is not there may come at any time */
+		p = &m->page[(address >> 12) % INTERP_PAGES];
+		p->tag = (address & ~4095ull) | m->mapping;
+		p->place = place;
+	}
+	return place;
 }
 
-/* The page of an address, remembered for the length of the burst. */
+/* The page of an address, remembered as long as the mapping is the same. */
 static __always_inline u64 place_of(struct interp *m, u64 address)
 {
 	struct interp_page *p = &m->page[(address >> 12) % INTERP_PAGES];
 
-	if (p->address != (address & ~4095ull) || p->epoch != m->epoch)
-		return find_page(m, address);
-	return p->place;
+	return p->tag == ((address & ~4095ull) | m->mapping) ? p->place : find_page(m, address);
 }
 
 /* An input that cannot be read is kept as the word that says so, with its number in the order. */

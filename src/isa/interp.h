@@ -76,7 +76,7 @@ enum interp_register {
 
 #define INTERP_WORDS  128 /* of the overlay */
 #define INTERP_LINES  16  /* of code, 32 bytes each */
-#define INTERP_PAGES  16  /* translations; used by BPF */
+#define INTERP_PAGES  64  /* translations; used by BPF */
 #define INTERP_INPUTS 1024
 
 /* Eight bytes that the run stored to. */
@@ -96,8 +96,8 @@ struct interp_line {
 };
 
 struct interp_page {
-	u64 address, place;
-	u32 epoch, pad;
+	u64 tag; /* its address, and in the low bits the mapping that it is of */
+	u64 place;
 };
 
 /*
@@ -168,6 +168,7 @@ struct interp {
 	u32 available;  /* so many bytes */
 	u32 keeps;      /* the words that are read are kept, for running again; used by BPF */
 	u64 pgd, stack; /* memory as the interrupt sees it; used by BPF */
+	u64 mapping;    /* number of that memory, 1 to 4095 */
 	u64 operand[4]; /* values, by enum interp_operand */
 	struct interp_insn insn;
 	struct interp_page page[INTERP_PAGES];

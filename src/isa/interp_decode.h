@@ -6,6 +6,17 @@
 #include "isa/interp_state.h"
 #include "isa/interp_table.h"
 
+/* 1 or 0. Computed, as BPF would branch. */
+INTERP_INLINE u32 interp_is_zero(u32 x)
+{
+	return (u32)(((u64)x - 1) >> 63);
+}
+
+INTERP_INLINE u32 interp_is_rex(u32 byte)
+{
+	return (u32)(((u64)(byte ^ 0x40) - 16) >> 63);
+}
+
 /* The 32 bytes of code at an aligned address, from the cache of lines; negative: cannot be read. */
 INTERP_INLINE int interp_line_at(struct interp *m, u64 address)
 {
@@ -116,12 +127,17 @@ INTERP_INLINE u32 interp_take(struct interp_cursor *p)
 }
 
 /* Eight bytes of which so many are wanted. */
-INTERP_INLINE u64 interp_bytes(
-	struct interp *m, const struct interp_cursor *p, u32 wanted, u32 quick)
+INTERP_INLINE u64 interp_bytes(struct interp *m, const struct interp_cursor *p, u32 wanted)
 {
-	if (!quick && p->at + wanted > 8)
+	if (p->at + wanted > 8)
 		return interp_far(m, p->before + p->at);
 	return p->window >> (p->at * 8 & 63);
+}
+
+/* The lowest bytes, so many of them and fewer than eight, sign extended. */
+INTERP_INLINE u64 interp_signed(u64 value, u32 size)
+{
+	return (u64)((s64)(value << 1 << ((63 - size * 8) & 63)) >> ((64 - size * 8) & 63));
 }
 
 /* The slot of an opcode behind a VEX or EVEX prefix, whose bytes are in `code`; negative: none.
@@ -167,7 +183,7 @@ INTERP_FN int interp_vex(struct interp *m, u32 first, u64 code)
 }
 
 /* The slot of an opcode of more than one byte; negative: none. */
-INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_cursor *p, u32 quick)
+INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_cursor *p)
 {
 	struct interp_insn *i = &m->insn;
 	u32 b, base = INTERP_SLOT_0F, which;
@@ -175,8 +191,6 @@ INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_curso
 	if (first != 0x0f) {
 		int slot;
 
-		if (quick)
-			return -1;
 		i->prefix = p->prefix;
 		slot = interp_vex(m, first, p->code);
 		p->prefix = i->prefix;
@@ -187,8 +201,6 @@ INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_curso
 	}
 	b = interp_take(p);
 	if (b == 0x38 || b == 0x3a) {
-		if (quick)
-			return -1;
 		base = b == 0x38 ? INTERP_SLOT_0F38 : INTERP_SLOT_0F3A;
 		b = interp_take(p);
 	}
@@ -249,7 +261,7 @@ INTERP_FN u64 interp_scale_displacement(struct interp *m, u64 entry, u32 prefix,
 
 /* The memory operand. */
 INTERP_INLINE void interp_modrm_address(
-	struct interp *m, struct interp_cursor *p, u64 entry, u32 modrm, u32 quick)
+	struct interp *m, struct interp_cursor *p, u64 entry, u32 modrm)
 {
 	struct interp_insn *i = &m->insn;
 	u32 mod = modrm >> 6, rm = modrm & 7, base = rm | (p->rex & 1) << 3, used = 0;
@@ -279,10 +291,10 @@ INTERP_INLINE void interp_modrm_address(
 	if (mod == 1) {
 		displacement = (u64)(s64)(s8)p->code;
 		p->at++;
-		if (!quick && p->prefix & INTERP_P_EVEX)
+		if (p->prefix & INTERP_P_EVEX)
 			displacement = interp_scale_displacement(m, entry, p->prefix, displacement);
 	} else if (mod == 2 || !has_base) {
-		displacement = (u64)(s64)(s32)interp_bytes(m, p, 4, quick);
+		displacement = (u64)(s64)(s32)interp_bytes(m, p, 4);
 		p->at += 4;
 	}
 	i->address = address + displacement;
@@ -318,58 +330,58 @@ INTERP_INLINE u32 interp_prefixes(struct interp *m, u64 code)
 	return m->insn.length;
 }
 
-/* The immediate operand, and what follows from where the instruction ends; negative: not quick. */
-INTERP_INLINE int interp_finish(struct interp *m, struct interp_cursor *p, u64 entry, u32 quick)
+/* The immediate operand, and what follows from where the instruction ends. */
+INTERP_INLINE void interp_finish(struct interp *m, struct interp_cursor *p, u64 entry)
 {
 	struct interp_insn *i = &m->insn;
 	u32 size = interp_immediate_size(entry, p->prefix);
-	u64 immediate;
+	u64 immediate = interp_bytes(m, p, size);
 
-	if (quick && p->at + size > 8)
-		return -1;
-	immediate = interp_bytes(m, p, size, quick);
-	if (quick || size < 8)
-		immediate = (u64)((s64)(immediate << 1 << ((63 - size * 8) & 63)) >>
-				  ((64 - size * 8) & 63));
+	if (size < 8)
+		immediate = interp_signed(immediate, size);
 	i->immediate = immediate;
 	i->length = p->before + p->at + size;
 	i->next = m->ip + i->length;
-	if (!quick && INTERP_E_IMMEDIATE(entry) == INTERP_I_ADDRESS) {
+	if (INTERP_E_IMMEDIATE(entry) == INTERP_I_ADDRESS) {
 		i->memory = 1;
 		i->address = immediate;
 	}
 	if (i->memory == 2)
 		i->address += i->next;
-	if (quick)
-		return 0;
 	if (p->prefix & INTERP_P_ADDR32)
 		i->address = (u32)i->address;
 	if (p->prefix & (INTERP_P_FS | INTERP_P_GS) && INTERP_E_OP(entry) != INTERP_OP_LEA)
 		i->address += interp_segment(m, p->prefix);
-	return 0;
 }
 
-/*
- * Fills m->insn from the code, of which eight bytes are given. What is quick leaves out all that is
- * rare, which would be in the way of what is not: a negative answer is to be asked again.
- */
-INTERP_INLINE int interp_decode(struct interp *m, u64 code, u32 quick)
+/* The entry that a group has for a modrm. */
+INTERP_INLINE u64 interp_group(u64 entry, u32 modrm)
 {
-	struct interp_insn *i = &m->insn;
+	u32 n = INTERP_E_FIRST(entry) + (modrm + 0x40) / 256; /* 1: mod is 3 */
+
+	if (entry & INTERP_E_GROUP)
+		n += modrm >> 2 & 14;
+	return interp_entry[n % INTERP_ENTRIES];
+}
+
+/* Fills m->insn from the code, of which eight bytes are given. */
+INTERP_FN int interp_decode_any(struct interp *m, u64 code)
+{
 	struct interp_cursor p = {.window = code};
 	u32 b, rex, modrm = 0;
+	struct interp_insn *i;
 	u64 entry;
 
+	if (!m)
+		return INTERP_FETCH;
+	i = &m->insn;
 	if (interp_entry[code & 255] & INTERP_E_PREFIX) {
-		if (quick)
-			return -1;
 		p.before = interp_prefixes(m, code);
 		p.prefix = i->prefix;
 		p.window = interp_far(m, p.before);
 	}
-	/* Without a branch: half of all instructions have a REX. */
 	b = p.window & 255;
-	rex = (u32)(((u64)(b ^ 0x40) - 16) >> 63);
+	rex = interp_is_rex(b);
 	p.rex = b & (0 - rex);
 	p.prefix |= rex * INTERP_P_REX | (p.rex & 8) * (INTERP_P_W / 8);
 	p.code = p.window >> rex * 8;
@@ -379,10 +391,10 @@ INTERP_INLINE int interp_decode(struct interp *m, u64 code, u32 quick)
 	i->opcode = b;
 	i->vvvv = 0;
 	if (entry & INTERP_E_ESCAPE) {
-		int slot = interp_escape(m, b, &p, quick);
+		int slot = interp_escape(m, b, &p);
 
 		if (slot < 0 || slot >= INTERP_SLOTS)
-			return quick ? -1 : INTERP_INSTRUCTION;
+			return INTERP_INSTRUCTION;
 		entry = interp_entry[interp_slot[slot] % INTERP_ENTRIES];
 		/* Through memory: the verifier need not know how long it was. */
 		i->prefix = p.prefix;
@@ -398,32 +410,95 @@ INTERP_INLINE int interp_decode(struct interp *m, u64 code, u32 quick)
 	i->rm = (i->opcode & 7) | (p.rex & 1) << 3; /* of forms without modrm */
 	if (entry & INTERP_E_MODRM) {
 		modrm = interp_take(&p);
-		if (entry & (INTERP_E_GROUP | INTERP_E_SPLIT)) {
-			u32 n = INTERP_E_FIRST(entry) + (modrm + 0x40) / 256; /* 1: mod is 3 */
-
-			if (entry & INTERP_E_GROUP)
-				n += modrm >> 2 & 14;
-			entry = interp_entry[n % INTERP_ENTRIES];
-		}
+		if (entry & (INTERP_E_GROUP | INTERP_E_SPLIT))
+			entry = interp_group(entry, modrm);
 		i->reg = (modrm >> 3 & 7) | (p.rex & 4) << 1;
 		i->rm = (modrm & 7) | (p.rex & 1) << 3;
 		if (modrm < 0xc0)
-			interp_modrm_address(m, &p, entry, modrm, quick);
+			interp_modrm_address(m, &p, entry, modrm);
 	}
 	i->modrm = modrm;
 	i->entry = entry;
 	i->prefix = p.prefix;
 	i->size = interp_operand_size(entry, p.prefix);
-	if (interp_finish(m, &p, entry, quick) < 0)
-		return -1;
-	if (INTERP_E_OP(entry) == INTERP_OP_BAD || (!quick && i->length > 15))
+	interp_finish(m, &p, entry);
+	if (INTERP_E_OP(entry) == INTERP_OP_BAD || i->length > 15)
 		return INTERP_INSTRUCTION;
 	return !m->direct && i->length > m->available ? INTERP_FETCH : INTERP_GOES_ON;
 }
 
-INTERP_FN int interp_decode_any(struct interp *m, u64 code)
+/*
+ * The memory operand of an instruction without a prefix but REX, whose code begins behind modrm;
+ * returns the bytes that it takes. What operands differ in is computed instead of branched on, as
+ * the interrupted program has left the processor nothing to predict a branch from.
+ */
+INTERP_INLINE u32 interp_quick_address(struct interp *m, u64 code, u32 modrm, u32 rex)
 {
-	return m ? interp_decode(m, code, 0) : INTERP_FETCH;
+	struct interp_insn *i = &m->insn;
+	u32 mod = modrm >> 6, has_sib = interp_is_zero((modrm & 7) ^ 4);
+	u32 sib = code & 255 & (0 - has_sib), base = (modrm & 7 & (has_sib - 1)) | (sib & 7);
+	u32 bare = interp_is_zero(mod | (base ^ 5)); /* no base */
+	u32 index = (sib >> 3 & 7) | (rex & 2) << 2;
+	u32 indexed = has_sib & ~interp_is_zero(index ^ 4);
+	u32 size = (0x410u >> mod * 4 & 15) | bare << 2;
+
+	base |= (rex & 1) << 3;
+	i->memory = 1 + (bare & ~has_sib); /* 2: relative to the next instruction */
+	i->base = base | bare << 4;
+	i->address = (m->r[base] & ((u64)bare - 1)) +
+		     (m->r[index] << (sib >> 6) & (0 - (u64)indexed)) +
+		     interp_signed(code >> has_sib * 8, size);
+	if (m->unknown | m->unknown_low) {
+		u32 used = (1u << base & (bare - 1)) | (1u << index & (0 - indexed));
+
+		i->address_unknown = (used & (m->unknown | m->unknown_low)) != 0;
+	}
+	return has_sib + size;
+}
+
+/*
+ * The same as interp_decode_any for most of all code: no prefix but REX, an opcode of one or two
+ * bytes, at most eight bytes in all; negative: it is none of that.
+ */
+INTERP_INLINE int interp_decode(struct interp *m, u64 code)
+{
+	struct interp_insn *i = &m->insn;
+	u32 b = code & 255, has_rex = interp_is_rex(b), rex = b & (0 - has_rex);
+	u32 prefix = has_rex * INTERP_P_REX | (rex & 8) * (INTERP_P_W / 8), at, size;
+	u32 escape, opcode, modrm = 0;
+	u64 entry;
+
+	escape = interp_is_zero((code >> has_rex * 8 & 255) ^ 0x0f);
+	at = has_rex + escape;
+	opcode = code >> at * 8 & 255;
+	at++;
+	entry = interp_entry[opcode + escape * INTERP_ENTRY_0F];
+	i->memory = i->address_unknown = i->vvvv = i->reg = 0;
+	i->rm = (opcode & 7) | (rex & 1) << 3; /* of forms without modrm */
+	if (entry & INTERP_E_MODRM) {
+		modrm = code >> at * 8 & 255;
+		at++;
+		if (entry & (INTERP_E_GROUP | INTERP_E_SPLIT))
+			entry = interp_group(entry, modrm);
+		i->reg = (modrm >> 3 & 7) | (rex & 4) << 1;
+		i->rm = (modrm & 7) | (rex & 1) << 3;
+		if (modrm < 0xc0)
+			at += interp_quick_address(m, code >> at * 8, modrm, rex);
+	}
+	size = interp_immediate_size(entry, prefix);
+	if (INTERP_E_OP(entry) == INTERP_OP_BAD || at + size > 8)
+		return -1;
+	i->immediate = interp_signed(code >> (at * 8 & 63), size);
+	i->opcode = opcode;
+	i->modrm = modrm;
+	i->entry = entry;
+	i->prefix = prefix;
+	i->size = interp_operand_size(entry, prefix);
+	i->length = at + size;
+	i->next = m->ip + i->length;
+	if (i->memory == 2)
+		i->address += i->next;
+	return !m->direct && i->length > m->available ? INTERP_FETCH : INTERP_GOES_ON;
 }
 
 #endif

@@ -3,10 +3,11 @@
  * The interpreter's operations and the layout of its decode table (interp_table.h), which
  * tools/interp_table.c makes from what Zydis knows.
  *
- * The first 256 entries are those of the opcodes of one byte. For the others a slot, which stands
- * for one opcode of one map with one mandatory prefix, holds the number of the entry. An entry with
- * INTERP_E_GROUP stands for 16, by modrm.reg and whether modrm.mod is 3; one with INTERP_E_SPLIT
- * for two, by the latter alone; INTERP_E_FIRST is the number of the first of them.
+ * The first 256 entries are those of the opcodes of one byte, the next 256 those of two bytes (0f)
+ * without a mandatory prefix. For the others a slot, which stands for one opcode of one map with
+ * one mandatory prefix, holds the number of the entry. An entry with INTERP_E_GROUP stands for 16,
+ * by modrm.reg and whether modrm.mod is 3; one with INTERP_E_SPLIT for two, by the latter alone;
+ * INTERP_E_FIRST is the number of the first of them.
  */
 #ifndef CULPRIT_ISA_INTERP_OPS_H
 #define CULPRIT_ISA_INTERP_OPS_H
@@ -135,6 +136,10 @@ enum interp_operand { INTERP_N_REG, INTERP_N_RM, INTERP_N_OTHER /* immediate */,
 #define INTERP_E_STORE(e)  ((u32)((e) >> 61)) /* 0, or 1 + log2 of the bytes */
 #define INTERP_E_STORE_VL  6                  /* as many as the vector is long */
 #define INTERP_E_STORE_ANY 7
+
+/* Entries. */
+#define INTERP_ENTRY_0F      256
+#define INTERP_FIRST_ENTRIES 512 /* found without a slot */
 
 /* Slots. */
 #define INTERP_SLOT_0F   0

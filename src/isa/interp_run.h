@@ -51,14 +51,14 @@ INTERP_INLINE u32 interp_chooses(u32 op)
 }
 
 /* Calls are dear in BPF, so this is one function with all that most instructions need. */
-INTERP_FN int interp_one(struct interp *m)
+INTERP_INLINE int interp_one(struct interp *m)
 {
 	u64 code;
 	int stop;
 
 	if (!m || interp_fetch(m, &code) < 0)
 		return INTERP_FETCH;
-	stop = interp_decode(m, code, 1);
+	stop = interp_decode(m, code);
 	if (stop < 0)
 		stop = interp_decode_any(m, code);
 	if (stop)

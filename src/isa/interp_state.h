@@ -38,21 +38,27 @@ INTERP_INLINE u64 interp_extend(u64 value, u32 size)
 /* ---- registers ---- */
 
 /*
- * 8 for a byte register without REX that is ah, ch, dh or bh: bits 8 to 15 of one of the first
+ * 4 for a byte without REX, where registers 4 to 7 are ah, ch, dh and bh: bits 8 to 15 of the first
  * four; else 0. Computed, as BPF would branch.
  */
+INTERP_INLINE u32 interp_old_byte(u32 size, u32 prefix)
+{
+	u64 other = size >> 1 | (prefix & INTERP_P_REX);
+
+	return (u32)((other - 1) >> 63) * 4;
+}
+
+/* By how many bits the operand is shifted in its register: 8 or 0. */
 INTERP_INLINE u32 interp_high(u32 reg, u32 size, u32 prefix)
 {
-	u64 other = ((reg ^ 4) & 12) | size >> 1 | (prefix & INTERP_P_REX);
-
-	return (u32)((other - 1) >> 63) * 8;
+	return (reg & interp_old_byte(size, prefix)) * 2;
 }
 
 INTERP_INLINE u64 interp_get(const struct interp *m, u32 reg, u32 size, u32 prefix)
 {
-	u32 high = interp_high(reg, size, prefix);
+	u32 n = reg & ~interp_old_byte(size, prefix) & 15;
 
-	return m->r[(reg - high / 2) & 15] >> high & interp_mask(size);
+	return m->r[n] >> interp_high(reg, size, prefix) & interp_mask(size);
 }
 
 INTERP_INLINE u32 interp_get_unknown(const struct interp *m, u32 reg, u32 size, u32 prefix)
@@ -67,7 +73,7 @@ INTERP_INLINE u32 interp_get_unknown(const struct interp *m, u32 reg, u32 size, 
 /* As the processor does: four bytes clear the upper half, one or two leave the rest alone. */
 INTERP_INLINE void interp_write(struct interp *m, u32 reg, u32 size, u32 prefix, u64 value)
 {
-	u32 high = interp_high(reg, size, prefix), n = (reg - high / 2) & 15;
+	u32 high = interp_high(reg, size, prefix), n = reg & ~interp_old_byte(size, prefix) & 15;
 	u64 mask = interp_mask(size) << high, whole = 0 - (u64)(size >> 2 | size >> 3);
 
 	m->r[n] = (m->r[n] & ~(mask | whole)) | (value << high & mask);

@@ -185,6 +185,27 @@ static void test_files(void **state)
 	close(fd);
 }
 
+/* Pages are remembered from burst to burst, but not when others have come in their place. */
+static void test_changed(void **state)
+{
+	(void)state;
+	need_rig();
+	int fd = memfd_create("words", MFD_CLOEXEC);
+	uint64_t word = WORD;
+
+	assert_int_equal(write(fd, &word, sizeof word), sizeof word);
+	assert_int_equal(ftruncate(fd, PAGE), 0);
+	uint64_t *p = map(PAGE, MAP_PRIVATE, fd);
+	expect_known(p);
+	*p = 42; /* a copy of the page */
+	expect_known(p);
+	assert_ptr_equal(mmap(p, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), p);
+	expect_known(p);
+	assert_int_equal(*p, WORD);
+	munmap(p, PAGE);
+	close(fd);
+}
+
 /* Code, constants, the stack. */
 static void test_program(void **state)
 {
@@ -352,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_anonymous),
 		cmocka_unit_test(test_large_pages),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_program),
 		cmocka_unit_test(test_forked),
 		cmocka_unit_test(test_across_pages),
