@@ -136,7 +136,9 @@ static long step(u32 index, struct progress *p)
 	u64 from = s->m.ip;
 	int stop;
 
-	if (index % 16 == 0 && index && look(p) > p->deadline) {
+	/* A repeated instruction before this one took as long as others take together. */
+	if (((index % 16 == 0 && index) || interp_repeats(INTERP_E_OP(s->m.insn.entry))) &&
+		look(p) > p->deadline) {
 		p->stop = INTERP_TIME;
 		return 1;
 	}

@@ -50,6 +50,12 @@ INTERP_INLINE u32 interp_chooses(u32 op)
 	return op >= INTERP_OP_JCC && op <= INTERP_OP_JRCXZ && op != INTERP_OP_CALL;
 }
 
+/* Instructions that may have many elements. */
+INTERP_INLINE u32 interp_repeats(u32 op)
+{
+	return op >= INTERP_OP_MOVS && op <= INTERP_OP_CMPS;
+}
+
 /* Calls are dear in BPF, so this is one function with all that most instructions need. */
 INTERP_INLINE int interp_one(struct interp *m)
 {
