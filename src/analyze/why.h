@@ -29,6 +29,7 @@
 struct err;
 struct evidence;
 struct foresight;
+struct residence;
 struct frequency;
 struct selection;
 
@@ -86,6 +87,7 @@ struct why_machine {
 	/* Lines of 64 bytes and pages that hold nearly all executed code; 0: unknown. */
 	uint64_t hot_lines, hot_pages;
 	struct foresight *foresight; /* owned; NULL: there are no walks */
+	struct residence *residence; /* the same */
 	/* Sampled events that bound a culprit (L1-dcache-load-misses, branch-misses, ...). */
 	struct {
 		size_t number; /* in the selection; SIZE_MAX: there is none */

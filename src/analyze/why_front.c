@@ -5,6 +5,7 @@
 #include "analyze/why_internal.h"
 
 #include "analyze/foresight.h"
+#include "analyze/residence.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -68,22 +69,25 @@ static double lost_behind(struct why_work *w, uint32_t block, double *usual)
 	return all > 0 ? lost / all : 0;
 }
 
+static uint64_t offset_of(const struct selected_image *im, uint64_t address)
+{
+	for (size_t i = 0; i < im->nsegments; i++) {
+		uint64_t inside = address - im->segments[i].vaddr;
+
+		if (address >= im->segments[i].vaddr && inside < im->segments[i].size)
+			return im->segments[i].offset + inside;
+	}
+	return address;
+}
+
 static bool look_up(const struct why_work *w, uint32_t block, double *share)
 {
 	const struct flow_block *b = &w->flow->blocks[block];
 	const struct selected_image *im = w->evidence->image;
 	uint64_t at = w->flow->insns[b->first + b->count - 1].address;
 
-	if (!w->machine->foresight)
-		return false;
-	for (size_t i = 0; i < im->nsegments; i++) {
-		uint64_t inside = at - im->segments[i].vaddr;
-
-		if (at >= im->segments[i].vaddr && inside < im->segments[i].size)
-			return foresight_misses(
-				w->machine->foresight, im, im->segments[i].offset + inside, share);
-	}
-	return foresight_misses(w->machine->foresight, im, at, share);
+	return w->machine->foresight &&
+	       foresight_misses(w->machine->foresight, im, offset_of(im, at), share);
 }
 
 /* Whether an instruction loads from where it may miss. */
@@ -242,6 +246,18 @@ static bool apart(const struct flow_insn *a, const struct flow_insn *b, uint64_t
 	return (a->address + a->length - 1) / unit != (b->address + b->length - 1) / unit;
 }
 
+/* How often the line of an instruction is gone from the cache when control comes there. */
+static double is_gone(const struct why_work *w, const struct flow_insn *in)
+{
+	const struct selected_image *im = w->evidence->image;
+	double share;
+
+	if (!w->machine->residence || !residence_misses(w->machine->residence, im,
+					      offset_of(im, in->address + in->length - 1), &share))
+		return 1;
+	return share;
+}
+
 static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *out)
 {
 	const struct graph *g = &w->flow->graph;
@@ -272,6 +288,7 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 	out->fresh_line = line / all;
 	out->fresh_page = page / all;
 	out->entered = entered / all;
+	out->gone = out->fresh_line * is_gone(w, first);
 }
 
 /* What is fetched behind the end of a block shows there, too: see SPLIT. */
@@ -280,7 +297,7 @@ static void look_at_targets(struct why_work *w, uint32_t block, struct why_front
 	const struct graph *g = &w->flow->graph;
 	const struct flow_block *b = &w->flow->blocks[block];
 	const struct flow_insn *last = &w->flow->insns[b->first + b->count - 1];
-	double all = 0, line = 0, page = 0;
+	double all = 0, line = 0, page = 0, gone = 0;
 
 	graph_each_out (e, g, block) {
 		uint32_t to = g->edge[*e].to;
@@ -292,9 +309,11 @@ static void look_at_targets(struct why_work *w, uint32_t block, struct why_front
 		const struct flow_insn *first = &w->flow->insns[w->flow->blocks[to].first];
 		line += apart(first, last, LINE) ? count : 0;
 		page += apart(first, last, PAGE) ? count : 0;
+		gone += apart(first, last, LINE) ? count * is_gone(w, first) : 0;
 	}
 	if (!(all > 0))
 		return;
+	out->gone = fmax(out->gone, gone / all);
 	out->fresh_line = fmax(out->fresh_line, line / all);
 	out->fresh_page = fmax(out->fresh_page, page / all);
 }
@@ -319,6 +338,7 @@ static void look_before(const struct why_work *w, uint32_t insn, struct why_fron
 	const struct flow_insn *in = &w->flow->insns[insn];
 
 	out->fresh_line = apart(in, in - 1, LINE);
+	out->gone = out->fresh_line > 0 ? is_gone(w, in) : 0;
 	out->fresh_page = apart(in, in - 1, PAGE);
 }
 

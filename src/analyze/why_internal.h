@@ -136,6 +136,7 @@ struct why_front {
 	bool foreseen;     /* the latter by walks */
 	double fresh_line; /* share that comes from another line of code, */
 	double fresh_page; /* from another page */
+	double gone;       /* of the first: that find the line gone from the cache, by walks */
 	double fresh;      /* share that comes from outside of the loop, */
 	uint32_t lines;    /* which has so many lines of code, */
 	uint32_t pages;    /* and pages */

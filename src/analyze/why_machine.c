@@ -3,6 +3,7 @@
 
 #include "analyze/evidence.h"
 #include "analyze/foresight.h"
+#include "analyze/residence.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hmap.h"
@@ -35,9 +36,10 @@ static double nominal_clock(void)
 
 /* ---- hot code ---- */
 
-#define LINE   64
-#define PAGE   4096
-#define NEARLY 0.99 /* of the samples */
+#define LINE       64
+#define PAGE       4096
+#define NEARLY     0.99 /* of the samples */
+#define CODE_LINES 512  /* of the first-level cache */
 
 struct unit {
 	int64_t image;
@@ -202,6 +204,14 @@ static void find_events(struct why_machine *m, const struct selected_event *even
 		}
 }
 
+void why_machine_deinit(struct why_machine *m)
+{
+	foresight_destroy(m->foresight);
+	m->foresight = NULL;
+	residence_destroy(m->residence);
+	m->residence = NULL;
+}
+
 int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e)
 {
 	struct why_machine found = {.own = 1};
@@ -224,12 +234,10 @@ int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e
 	if (!rc)
 		rc = foresight_create(sel, &found.foresight, e);
 	if (!rc)
+		rc = residence_create(sel, CODE_LINES, &found.residence, e);
+	if (rc)
+		why_machine_deinit(&found);
+	else
 		*m = found;
 	return rc;
-}
-
-void why_machine_deinit(struct why_machine *m)
-{
-	foresight_destroy(m->foresight);
-	m->foresight = NULL;
 }

@@ -34,6 +34,8 @@ enum cost {
 /* How far the likely number of mispredictions may be off. */
 #define LIKELY_LOW  0.6
 #define LIKELY_HIGH 1.4
+/* And that of lines that are gone. */
+#define LIKELY_GONE 2
 
 /* ---- data ---- */
 
@@ -291,6 +293,13 @@ static double pages_fit(struct why_trial *t)
 	return pages && pages < CODE_PAGES * 3 / 4 ? 0 : INFINITY;
 }
 
+/* By walks; lines do not come by chance alone. */
+static double not_gone(struct why_trial *t)
+{
+	return cycles_between(t) > FORGOTTEN ? INFINITY
+					     : LIKELY_GONE * t->front.gone * code_miss(t);
+}
+
 static double lines_back_soon(struct why_trial *t)
 {
 	if (cycles_between(t) < PER_LINE * CODE_LINES)
@@ -418,6 +427,9 @@ static const struct why_law rules[] = {
 	RULE("back soon", ICACHE, lines_back_soon,
 		"it runs again before enough else can have run to displace it, but for the first "
 		"time in a loop"),
+	RULE("stays", ICACHE, not_gone,
+		"as often as it comes back in the walks that were seen, it is still in the cache "
+		"but for a share"),
 	RULE("as elsewhere", ICACHE, as_elsewhere,
 		"where memory may as well be to blame, the line costs what lines cost where it is "
 		"not"),

@@ -1,38 +1,11 @@
 #include "analyze/foresight.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/mem.h"
-#include "store/walks.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include "analyze/walk_scene.h"
 
 /* Branches at these offsets; each goes on behind itself or 0x80 further. */
 enum { RANDOM = 0x100, ALTERNATES = 0x200, ALWAYS = 0x300, COPIES = 0x400, SELDOM = 0x500 };
 
 #define WALKS  400
 #define ROUNDS 12
-
-struct scene {
-	char path[32];
-	struct store *s;
-	struct selection *sel;
-	struct foresight *f;
-	struct err e;
-};
-
-#define MUST(call)                                  \
-	do {                                        \
-		if (call)                           \
-			fail_msg("%s", sc->e.text); \
-	} while (0)
 
 static uint64_t dice;
 
@@ -65,7 +38,7 @@ static uint32_t make_steps(struct walk_step *steps)
 	return n;
 }
 
-static void pack_walks(struct buf *out)
+static void open_scene(struct walk_scene *sc)
 {
 	static struct walk_step steps[WALKS + 1][4 * ROUNDS];
 	static struct walk list[WALKS + 1];
@@ -79,93 +52,42 @@ static void pack_walks(struct buf *out)
 			.steps = steps[i]};
 	steps[WALKS][0] = step(SELDOM, true);
 	list[WALKS] = (struct walk){0x4f0, 1, 10, 1, steps[WALKS]};
-	walks_pack(list, walks_settle(list, WALKS + 1), out);
+	walk_scene_open(sc, list, WALKS + 1);
 }
 
-static void add_walks(struct scene *sc)
+static double misses(const struct foresight *f, const struct walk_scene *sc, uint64_t offset)
 {
-	struct store_host host = {"h", "m", "c", "k", 1};
-	struct store_event event = {.name = "cpu-clock", .unit = "ns", .period = 1e6};
-	struct store_image image = {.kind = IMAGE_ELF, .path = "/bin/x"};
-	struct store_process process = {.comm = "x", .cgroup = ""};
-	struct store_profile p = {.t0 = 1, .t1 = 2, .type = &blob_walk};
-	struct buf data = {0};
-	int64_t id;
-
-	MUST(store_host(sc->s, &host, &id, &sc->e));
-	MUST(store_epoch_start(sc->s, id, 1, "", &p.epoch, &sc->e));
-	event.epoch = process.epoch = p.epoch;
-	MUST(store_event(sc->s, &event, &sc->e));
-	p.event = event.id;
-	MUST(store_image(sc->s, &image, &p.image, &sc->e));
-	MUST(store_process(sc->s, &process, &p.process, &sc->e));
-	pack_walks(&data);
-	p.data = data.p;
-	p.size = data.n;
-	MUST(store_profile_add(sc->s, &p, &sc->e));
-	buf_deinit(&data);
-}
-
-static int set_up(void **state)
-{
-	struct scene *sc = xcalloc(1, sizeof *sc);
-	struct selection_options o = {0};
-
-	strcpy(sc->path, "/tmp/foresight.XXXXXX");
-	close(mkstemp(sc->path));
-	unlink(sc->path);
-	MUST(store_open(sc->path, STORE_WRITE, &sc->s, &sc->e));
-	MUST(store_begin(sc->s, &sc->e));
-	add_walks(sc);
-	MUST(store_commit(sc->s, &sc->e));
-	MUST(selection_create(sc->s, &o, &sc->sel, &sc->e));
-	MUST(foresight_create(sc->sel, &sc->f, &sc->e));
-	*state = sc;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct scene *sc = *state;
-
-	foresight_destroy(sc->f);
-	selection_destroy(sc->sel);
-	store_close(sc->s);
-	unlink(sc->path);
-	free(sc);
-	return 0;
-}
-
-static double misses(struct scene *sc, uint64_t offset)
-{
-	struct selected_image *images;
 	double share = -1;
 
-	assert_int_equal(selection_images(sc->sel, &images), 1);
-	assert_true(foresight_misses(sc->f, &images[0], offset, &share));
+	assert_true(foresight_misses(f, sc->image, offset, &share));
 	return share;
 }
 
 static void test_branches(void **state)
 {
-	struct scene *sc = *state;
-	struct selected_image *images;
+	struct walk_scene sc;
+	struct foresight *f;
 	double share;
 
-	assert_true(misses(sc, RANDOM) > 0.4 && misses(sc, RANDOM) < 0.6);
-	assert_true(misses(sc, ALWAYS) == 0);
+	(void)state;
+	open_scene(&sc);
+	if (foresight_create(sc.sel, &f, &sc.e))
+		fail_msg("%s", sc.e.text);
+	assert_true(misses(f, &sc, RANDOM) > 0.4 && misses(f, &sc, RANDOM) < 0.6);
+	assert_true(misses(f, &sc, ALWAYS) == 0);
 	/* What it follows from is in the history, but for the first steps of a walk. */
-	assert_true(misses(sc, COPIES) < 0.01);
-	assert_true(misses(sc, ALTERNATES) < 0.06);
-	selection_images(sc->sel, &images);
-	assert_false(foresight_misses(sc->f, &images[0], SELDOM, &share));
-	assert_false(foresight_misses(sc->f, &images[0], 0x600, &share));
+	assert_true(misses(f, &sc, COPIES) < 0.01);
+	assert_true(misses(f, &sc, ALTERNATES) < 0.06);
+	assert_false(foresight_misses(f, sc.image, SELDOM, &share));
+	assert_false(foresight_misses(f, sc.image, 0x600, &share));
+	foresight_destroy(f);
+	walk_scene_close(&sc);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_branches, set_up, tear_down),
+		cmocka_unit_test(test_branches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /*
  * Every rule that acquits: a small loop in which the culprit is guilty, and one in which it is not.
  */
+#include "analyze/residence.h"
+#include "analyze/walk_scene.h"
 #include "analyze/why_rig.h"
 
 #define ROUNDS  1e6
@@ -315,6 +317,50 @@ static void test_icache(void **state)
 	rig_close(&r);
 }
 
+/* Walks that all come by these lines, and by one of many others. */
+static void open_walks(struct walk_scene *sc, uint64_t from, uint64_t to)
+{
+	enum { WALKS = 4000 };
+	static struct walk_step steps[WALKS];
+	static struct walk list[WALKS];
+
+	for (unsigned i = 0; i < WALKS; i++) {
+		steps[i] = (struct walk_step){to, 0, 0x100000 + 64 * i};
+		list[i] = (struct walk){from, 1, 20, 1, &steps[i]};
+	}
+	walk_scene_open(sc, list, WALKS);
+}
+
+/* stays: it is in all walks, so never gone; or in none, so it may be. */
+static void test_icache_stays(void **state)
+{
+	static const struct {
+		uint64_t from;
+		bool guilty;
+	} cases[] = {{0, false}, {0x80000, true}};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct walk_scene sc;
+		struct rig r;
+		uint64_t at;
+		uint32_t insn;
+
+		open_line(&r, lines);
+		make_large(&r);
+		insn = first_in(&r, 64);
+		at = r.evidence.flow->insns[insn].address + cases[i].from;
+		r.image.kind = IMAGE_ELF;
+		r.image.path = WALK_IMAGE;
+		open_walks(&sc, at - 64, at);
+		assert_int_equal(residence_create(sc.sel, 512, &r.machine.residence, &sc.e), 0);
+		check(&r, &(struct expected){NULL, insn, 15, CULPRIT_ICACHE, cases[i].guilty});
+		residence_destroy(r.machine.residence);
+		rig_close(&r);
+		walk_scene_close(&sc);
+	}
+}
+
 static void test_itlb(void **state)
 {
 	/* The procedure begins a line before the end of a page. */
@@ -463,6 +509,7 @@ int main(void)
 		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_mispredict),
 		cmocka_unit_test(test_icache),
+		cmocka_unit_test(test_icache_stays),
 		cmocka_unit_test(test_itlb),
 		cmocka_unit_test(test_frontend),
 		cmocka_unit_test(test_callee),
