@@ -101,8 +101,8 @@ static void block(uint32_t self, uint32_t label, uint32_t labels)
 		printf("\t\treturn a ^ b;\n");
 		break;
 	case 3:
-		printf("\t\tif (depth > 60) longjmp(out, 1);\n\t\tif (depth > 30) return f%u(b, c, "
-		       "d);\n",
+		printf("\t\tif (depth > 60) longjmp(out, 1);\n\t\tif (depth > 30) { depth++; "
+		       "return f%u(b, c, d); }\n",
 			below(FUNCTIONS));
 		break;
 	case 4:
