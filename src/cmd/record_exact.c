@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "collect/forks.h"
 #include "edit/cache.h"
 #include "edit/exact_store.h"
 #include "edit/linked.h"
@@ -35,6 +36,8 @@ struct session {
 	char *folder; /* of the counts */
 	VEC(struct counted) files;
 	int status; /* of the command */
+	struct forks_seen forks;
+	bool blind; /* nobody could see forks */
 	int64_t t0, t1;
 	VEC(struct exact_image) images;
 	struct books_summary sum;
@@ -211,12 +214,15 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &pass, NULL);
 }
 
-/* In the child; says through the pipe why it could not. */
-static _Noreturn void become(struct session *s, int failed)
+/* In the child, when it is let; says through the pipe why it could not. */
+static _Noreturn void become(struct session *s, int go, int failed)
 {
 	VEC(struct placement) list = {0};
 	struct err e = {0};
+	char byte;
 
+	if (read(go, &byte, 1) != 1)
+		_exit(127);
 	vec_each (f, &s->files) {
 		*vec_add(&list) = (struct placement){f->edit.counts, f->counts};
 		*vec_add(&list) = (struct placement){f->original, f->edit.image};
@@ -230,30 +236,52 @@ static _Noreturn void become(struct session *s, int failed)
 	_exit(127);
 }
 
-static int run(struct session *s, struct err *e)
+/* Lets the child go, and waits until it has ended. */
+static int follow(struct session *s, int go, int failed, struct err *e)
 {
+	struct forks *forks = NULL;
 	struct err why;
-	int failed[2];
 
-	if (pipe2(failed, O_CLOEXEC) < 0)
-		return err_errno(e, -errno, "cannot start '%s'", s->command[0]);
-	s->t0 = now_us();
-	child = fork();
-	if (!child)
-		become(s, failed[1]);
-	close(failed[1]);
-	if (child < 0) {
-		close(failed[0]);
-		return err_errno(e, -errno, "cannot start '%s'", s->command[0]);
-	}
+	s->blind = forks_watch(child, &forks, NULL) != 0;
 	catch_signals();
-	if (read(failed[0], &why, sizeof why) == (ssize_t)sizeof why)
+	if (write(go, "", 1) != 1)
+		err_errno(e, -errno, "cannot start '%s'", s->command[0]);
+	if (read(failed, &why, sizeof why) == (ssize_t)sizeof why)
 		*e = why;
-	close(failed[0]);
 	while (waitpid(child, &s->status, 0) < 0 && errno == EINTR)
 		;
 	s->t1 = now_us();
+	if (forks)
+		forks_read(forks, &s->forks);
+	forks_destroy(forks);
 	return e->code;
+}
+
+static int run(struct session *s, struct err *e)
+{
+	int go[2], failed[2], rc;
+
+	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(failed, O_CLOEXEC) < 0)
+		return err_errno(e, -errno, "cannot start '%s'", s->command[0]);
+	s->t0 = now_us();
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		become(s, go[0], failed[1]);
+	}
+	close(go[0]);
+	close(failed[1]);
+	rc = child < 0 ? err_errno(e, -errno, "cannot start '%s'", s->command[0])
+		       : follow(s, go[1], failed[0], e);
+	close(go[1]);
+	close(failed[0]);
+	return rc;
+}
+
+/* Whether counts may have been lost because several counted at once. */
+static bool is_shared(const struct session *s)
+{
+	return !s->choice->atomic && s->forks.threads + s->forks.processes;
 }
 
 /* ---- what came out ---- */
@@ -270,8 +298,13 @@ static int read_counts(struct session *s, const struct counted *f, struct err *e
 		close(fd);
 	if (counters == MAP_FAILED)
 		return err_errno(e, -errno, "%s: cannot be read", f->counts);
-	rc = books_close(f->edit.map.p, f->edit.map.n, counters, f->edit.bytes / sizeof *counters,
-		WIFSIGNALED(s->status), &image.rows, &sum);
+	rc = books_close(&(struct books_source){.map = f->edit.map.p,
+				 .size = f->edit.map.n,
+				 .counters = counters,
+				 .n = f->edit.bytes / sizeof *counters,
+				 .killed = WIFSIGNALED(s->status),
+				 .shared = is_shared(s)},
+		&image.rows, &sum);
 	munmap(counters, f->edit.bytes);
 	if (rc)
 		return err_set(e, rc, "%s: the map of its counters is damaged", f->edit.image);
@@ -300,10 +333,18 @@ static void say_what(const struct session *s, const char *database)
 	say_status(s);
 	cmd_note("exact: %" PRIu64 " blocks run in %" PRIu32 " procedures of %zu files -> %s",
 		s->sum.blocks, s->sum.procedures, images, database);
-	if (s->sum.exact < s->sum.procedures)
+	if (is_shared(s))
+		cmd_note("%s started %" PRIu64 " threads and %" PRIu64
+			 " processes, which may have counted at once: nothing is called exact; "
+			 "--atomic makes it so",
+			s->command[0], s->forks.threads, s->forks.processes);
+	else if (s->sum.exact < s->sum.procedures)
 		cmd_note("the books of %" PRIu32 " procedures do not balance (calls that did not "
-			 "come back, threads without --atomic): they are not called exact",
+			 "come back): they are not called exact",
 			s->sum.procedures - s->sum.exact);
+	if (s->blind && !s->choice->atomic)
+		cmd_note("threads cannot be seen here (sysctl kernel.perf_event_paranoid): if it "
+			 "has any, counts are exact only with --atomic");
 }
 
 static int keep(struct session *s, const char *database, struct err *e)

@@ -28,7 +28,7 @@ struct numbered {
 };
 
 struct books {
-	bool killed;                    /* a process may have ended anywhere, not only in calls */
+	const struct books_source *source;
 	VEC(struct account *) accounts; /* chords point into them */
 	struct hmap by_start;           /* struct numbered */
 };
@@ -87,13 +87,13 @@ static bool any_counted(const uint64_t *counters, uint64_t n)
 	return false;
 }
 
-static int open_books(
-	struct books *b, const void *map, size_t size, const uint64_t *counters, size_t n)
+static int open_books(struct books *b)
 {
+	const uint64_t *counters = b->source->counters;
 	struct exact_map_reader r;
-	int rc = exact_map_open(&r, map, size);
+	int rc = exact_map_open(&r, b->source->map, b->source->size);
 
-	if (!rc && r.counters > n)
+	if (!rc && r.counters > b->source->n)
 		rc = -EBADMSG;
 	while (!rc && (rc = exact_map_next(&r)) > 0) {
 		struct numbered *known = hmap_put(&b->by_start, &r.start, NULL);
@@ -252,9 +252,9 @@ static bool place_loss(const struct books *b, struct account *a, uint32_t part, 
 	if (a->balance[part] < 0)
 		return false;
 	find_suspects(b, a, part, reached, &s);
-	if (s.known && s.most == loss)
+	if (s.known && !s.wild && s.most == loss)
 		place_at_known(b, a, part, reached);
-	else if (b->killed || (s.known == 1 && s.most < loss))
+	else if (b->source->killed || (s.known == 1 && s.most < loss))
 		return false;
 	else if (s.known + s.wild == 1 || (!s.known && !s.wild && s.outside == 1))
 		a->lost[s.one] = loss;
@@ -354,11 +354,26 @@ static void settle(exact_rows *rows, size_t from)
 	rows->n = kept;
 }
 
-static void report(struct account *a, exact_rows *rows, struct books_summary *sum)
+/* Where several count at once, a few in a hundred are lost; so much is always doubtful. */
+#define SHARED_DOUBT 16
+
+static uint64_t shared_doubt(const struct account *a)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < a->function.blocks.n; i++)
+		most = block_count(a, i) > most ? block_count(a, i) : most;
+	return most / SHARED_DOUBT + 1;
+}
+
+static void report(
+	const struct books *b, struct account *a, exact_rows *rows, struct books_summary *sum)
 {
 	uint64_t off = doubt(a);
 	size_t from = rows->n;
 
+	if (b->source->shared && off < shared_doubt(a))
+		off = shared_doubt(a);
 	*vec_add(rows) = (struct exact_row){a->function.start, EXACT_PROCEDURE, 0, 0, off};
 	sum->blocks += add_blocks(a, rows);
 	add_edges(a, rows);
@@ -367,21 +382,20 @@ static void report(struct account *a, exact_rows *rows, struct books_summary *su
 	sum->exact += !off;
 }
 
-int books_close(const void *map, size_t size, const uint64_t *counters, size_t n, bool killed,
-	exact_rows *rows, struct books_summary *sum)
+int books_close(const struct books_source *source, exact_rows *rows, struct books_summary *sum)
 {
-	struct books b = {.killed = killed};
+	struct books b = {.source = source};
 	int rc;
 
 	*sum = (struct books_summary){0};
 	hmap_init(&b.by_start, sizeof(struct numbered), sizeof(uint64_t));
-	rc = open_books(&b, map, size, counters, n);
+	rc = open_books(&b);
 	if (!rc)
 		find_gone(&b);
 	vec_each (a, &b.accounts) {
 		if (!rc) {
 			balance(&b, *a);
-			report(*a, rows, sum);
+			report(&b, *a, rows, sum);
 		}
 		close_account(*a);
 	}

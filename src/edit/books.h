@@ -9,6 +9,9 @@
  * that count at once lose counts), its counts are near the truth and not called exact.
  *
  * Calls of other files are taken to come back where calls inside explain the loss.
+ *
+ * Where several threads or processes counted at once without locking, counts are lost anywhere, and
+ * balanced books prove nothing: then no procedure is called exact.
  */
 #ifndef CULPRIT_EDIT_BOOKS_H
 #define CULPRIT_EDIT_BOOKS_H
@@ -27,12 +30,19 @@ struct books_summary {
 	uint64_t blocks;            /* executions of blocks, all together */
 };
 
+struct books_source {
+	const void *map; /* exact_map.h */
+	size_t size;
+	const uint64_t *counters; /* all that the map has */
+	size_t n;
+	bool killed; /* a process was ended by a signal, and so anywhere */
+	bool shared; /* several counted at once, without locking */
+};
+
 /*
- * Appends the rows of all procedures that ran, as exact_pack wants them. Counters are those of the
- * whole map; `killed` says that a process was ended by a signal, and so anywhere. -EBADMSG when the
- * map is damaged or there are fewer counters than it has.
+ * Appends the rows of all procedures that ran, as exact_pack wants them. -EBADMSG when the map is
+ * damaged or there are fewer counters than it has.
  */
-int books_close(const void *map, size_t size, const uint64_t *counters, size_t n, bool killed,
-	exact_rows *rows, struct books_summary *sum);
+int books_close(const struct books_source *s, exact_rows *rows, struct books_summary *sum);
 
 #endif

@@ -173,6 +173,17 @@ static void observe(struct program *p)
 	assert_int_equal(next, p->n);
 }
 
+static int close_books(const struct program *p, size_t size, size_t counters, exact_rows *rows,
+	struct books_summary *sum)
+{
+	return books_close(&(struct books_source){.map = p->map.p,
+				   .size = size,
+				   .counters = p->counters,
+				   .n = counters,
+				   .killed = p->steps > STEPS},
+		rows, sum);
+}
+
 /* ---- comparing ---- */
 
 static void compare_edge(struct made *m, const struct exact_row *row)
@@ -223,9 +234,7 @@ static void run_many(bool stops, uint32_t *procedures, uint32_t *exact)
 		for (int i = 0; i < 4 && !p.ended; i++)
 			run(&p, 0);
 		observe(&p);
-		assert_int_equal(books_close(p.map.p, p.map.n, p.counters, p.n, p.steps > STEPS,
-					 &rows, &sum),
-			0);
+		assert_int_equal(close_books(&p, p.map.n, p.n, &rows, &sum), 0);
 		assert_int_equal(compare(&p, &rows), sum.exact);
 		exact_pack(rows.p, rows.n, &packed);
 		assert_int_equal(blob_exact.check(packed.p, packed.n), 0);
@@ -266,13 +275,10 @@ static void damaged_maps_are_refused(void **state)
 	make(&p);
 	run(&p, 0);
 	observe(&p);
-	assert_int_equal(
-		books_close(p.map.p, p.map.n, p.counters, p.n - 1, false, &rows, &sum), -EBADMSG);
+	assert_int_equal(close_books(&p, p.map.n, p.n - 1, &rows, &sum), -EBADMSG);
 	for (size_t cut = 0; cut < p.map.n; cut++) {
 		rows.n = 0;
-		assert_int_equal(
-			books_close(p.map.p, cut, p.counters, p.n, p.steps > STEPS, &rows, &sum),
-			-EBADMSG);
+		assert_int_equal(close_books(&p, cut, p.n, &rows, &sum), -EBADMSG);
 	}
 	vec_deinit(&rows);
 	destroy(&p);
@@ -290,9 +296,7 @@ static void counts_that_contradict_are_not_exact(void **state)
 		run(&p, 0);
 		observe(&p);
 		p.counters[p.made[0].f.first] += 5; /* the entry, lost elsewhere */
-		assert_int_equal(books_close(p.map.p, p.map.n, p.counters, p.n, p.steps > STEPS,
-					 &rows, &sum),
-			0);
+		assert_int_equal(close_books(&p, p.map.n, p.n, &rows, &sum), 0);
 		if (!p.ended) {
 			bool calls = false;
 
