@@ -158,10 +158,11 @@ static struct snippet_place scratch_on(const struct maker *m, uint32_t edge)
 
 static void add_edge_code(struct maker *m, uint32_t edge)
 {
-	const struct insertion *in = on_edge(m, edge), *end = m->f->insertions.p + m->nedges;
+	const struct insertion *in = on_edge(m, edge);
 
 	if (!in)
 		return;
+	const struct insertion *end = m->f->insertions.p + m->nedges;
 	struct snippet_place place = scratch_on(m, edge);
 	for (; in < end && in->number == edge && !m->failed; in++)
 		add_code(m, in, &place, insn_of(m, edge));

@@ -116,7 +116,7 @@ static uint8_t *bytes_at(const struct elf_out *o, uint64_t vaddr, size_t n)
 }
 
 /* The entry with this tag, or NULL. Entries end with the first DT_NULL. */
-static Elf64_Dyn *dynamic_entry(const struct elf_out *o, int64_t tag)
+static uint8_t *dynamic_entry(const struct elf_out *o, int64_t tag)
 {
 	for (size_t i = 0; i < o->file.nsegments; i++) {
 		const Elf64_Phdr *p = &o->file.segments[i];
@@ -129,7 +129,7 @@ static Elf64_Dyn *dynamic_entry(const struct elf_out *o, int64_t tag)
 				return NULL;
 			memcpy(&d, at, sizeof d);
 			if (d.d_tag == tag)
-				return (Elf64_Dyn *)at;
+				return at;
 			if (d.d_tag == DT_NULL)
 				return NULL;
 		}
@@ -139,10 +139,10 @@ static Elf64_Dyn *dynamic_entry(const struct elf_out *o, int64_t tag)
 
 bool out_dynamic(const struct elf_out *o, int64_t tag, uint64_t *value)
 {
-	const Elf64_Dyn *entry = dynamic_entry(o, tag);
+	const uint8_t *entry = dynamic_entry(o, tag);
 
 	if (entry)
-		memcpy(value, &entry->d_un, sizeof *value);
+		memcpy(value, entry + offsetof(Elf64_Dyn, d_un), sizeof *value);
 	return entry;
 }
 
@@ -341,7 +341,7 @@ uint64_t elf_out_first(const struct elf_out *o)
 }
 
 /* Linkers leave spare entries behind the last one; the last DT_NULL must stay. */
-static Elf64_Dyn *spare_entry(const struct elf_out *o)
+static uint8_t *spare_entry(const struct elf_out *o)
 {
 	for (size_t i = 0; i < o->file.nsegments; i++) {
 		const Elf64_Phdr *p = &o->file.segments[i];
@@ -354,7 +354,7 @@ static Elf64_Dyn *spare_entry(const struct elf_out *o)
 				return NULL;
 			memcpy(two, at, sizeof two);
 			if (two[0].d_tag == DT_NULL)
-				return two[1].d_tag == DT_NULL ? (Elf64_Dyn *)at : NULL;
+				return two[1].d_tag == DT_NULL ? at : NULL;
 		}
 	}
 	return NULL;
@@ -368,7 +368,7 @@ int elf_out_start(struct elf_out *o, uint64_t vaddr, struct err *e)
 		memcpy(o->image.p + offsetof(Elf64_Ehdr, e_entry), &vaddr, sizeof vaddr);
 		return 0;
 	}
-	Elf64_Dyn *entry = dynamic_entry(o, DT_INIT);
+	uint8_t *entry = dynamic_entry(o, DT_INIT);
 	if (!entry)
 		entry = spare_entry(o);
 	if (!entry)

@@ -244,8 +244,8 @@ static void add_code_spans(struct edit *e, size_t first, const struct body *b, c
 	uint16_t pushed = 0;
 
 	for (uint32_t n = 0; n <= c->shifts; n++) {
-		const struct snippet_shift *s = &b->shifts.p[c->first_shift + n];
-		uint32_t to = n < c->shifts ? s->offset : c->size;
+		bool more = n < c->shifts;
+		uint32_t to = more ? b->shifts.p[c->first_shift + n].offset : c->size;
 		if (to > from)
 			add_span(e, first,
 				&(struct edit_span){.at = at + from,
@@ -253,8 +253,8 @@ static void add_code_spans(struct edit *e, size_t first, const struct body *b, c
 					.size = to - from,
 					.pushed = pushed});
 		from = to;
-		if (n < c->shifts)
-			pushed = (uint16_t)s->pushed;
+		if (more)
+			pushed = (uint16_t)b->shifts.p[c->first_shift + n].pushed;
 	}
 }
 
@@ -301,7 +301,7 @@ int emit_all(struct edit *e, struct buf *out, struct err *err)
 	uint64_t start = e->text + out->n, end = place_all(e, start);
 	if (end - e->text > INT32_MAX)
 		return err_set(err, -EFBIG, "%s: more than 2 GB of new code", image_path(e->image));
-	buf_reserve(out, end - start);
+	buf_reserve(out, end - start + 1); /* also when nothing moves: memory to point to */
 	memset(out->p + out->n, NOP, end - start);
 	out->n += end - start;
 	for (size_t i = 0; i < e->nfunctions; i++) {
