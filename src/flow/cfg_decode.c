@@ -138,7 +138,7 @@ static const struct flow_insn *decode_at(struct builder *b, const struct span *s
 	if (is_direct(f))
 		f->relative = (int32_t)(insn.target - address - insn.length);
 	f->flags = insn.filler ? FLOW_INSN_FILLER : 0;
-	if (insn.memory)
+	if (insn.relative)
 		note_memory(b, f, &insn);
 	if (insn.value && b->source->absolute)
 		note_pointer(b, insn.value);

@@ -79,6 +79,7 @@ int isa_decode(const void *code, size_t n, uint64_t address, struct insn *out)
 		insn.value = in.raw.imm[0].value.u;
 	insn.filler = is_filler(&in);
 	if (is_rip_relative(&in)) {
+		insn.relative = true;
 		insn.memory = next + (uint64_t)in.raw.disp.value;
 		insn.behind = (uint8_t)(in.length - in.raw.disp.offset - 4);
 		insn.low = in.address_width == 32;

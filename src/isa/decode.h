@@ -25,7 +25,8 @@ struct insn {
 	uint8_t length;
 	enum insn_kind kind;
 	uint64_t target; /* of a direct transfer, else 0 */
-	uint64_t memory; /* address of a rip-relative memory operand, else 0 */
+	bool relative;   /* has a rip-relative memory operand */
+	uint64_t memory; /* its address, which may be 0 */
 	uint8_t behind;  /* bytes of the instruction behind that operand's displacement */
 	bool low;        /* that operand is relative to eip */
 	uint64_t value;  /* an immediate of 32 or 64 bits, else 0 */
