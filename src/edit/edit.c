@@ -131,11 +131,13 @@ static void judge_returns(struct function *f)
 		edit_refuse(f, "return addresses that data tells", at);
 }
 
-static void judge(struct edit *e, struct function *f)
+void edit_judge(struct edit *e, struct function *f)
 {
 	const struct flow *flow = f->public.flow;
 	const struct procedure *p = f->public.procedure;
 
+	if (!flow)
+		return;
 	for (uint32_t r = 0; r < p->nranges; r++) {
 		const char *words = unwind_refusal(e->unwind, p->ranges[r].start);
 		if (words)
@@ -158,8 +160,6 @@ void edit_make_flow(struct edit *e, struct function *f)
 	f->public.flow = NULL;
 	if (program_flow(e->program, f->public.procedure, &f->public.flow, NULL) < 0)
 		edit_refuse(f, "code that is not in the file", f->public.procedure->start);
-	else
-		judge(e, f);
 }
 
 static int fde_by_start(const void *a, const void *b)
@@ -230,6 +230,9 @@ int edit_open(
 	program_create(e->image, &e->program);
 	for (size_t i = 0; i < e->nfunctions; i++)
 		edit_make_flow(e, &e->functions[i]);
+	settle_flows(e);
+	for (size_t i = 0; i < e->nfunctions; i++)
+		edit_judge(e, &e->functions[i]);
 	refs_find(e);
 	patch_plan(e);
 	*out = e;

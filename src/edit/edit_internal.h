@@ -117,7 +117,7 @@ struct function {
 	struct edit_function public;
 	VEC(struct point) points; /* by address */
 	uint32_t *group;          /* by edge, as edit_edge_group says; NULL: each is one */
-	size_t procedure; /* its number in the image, once liveness was asked for */
+	size_t procedure;         /* its number in the image, once liveness was asked for */
 	VEC(struct insertion) insertions;
 	struct body *body; /* while and after it is written; NULL: it is not moved */
 };
@@ -165,7 +165,11 @@ const uint8_t *edit_code(const struct edit *e, uint64_t address, size_t n); /* o
 /* The address where control goes on that the old code sends to an address. */
 uint64_t edit_resolve(const struct edit *e, uint64_t old);
 
-void edit_make_flow(struct edit *e, struct function *f); /* anew, and judges it */
+void edit_make_flow(struct edit *e, struct function *f); /* or anew */
+void edit_judge(struct edit *e, struct function *f);     /* refuses it for what its flow says */
+
+/* Makes those flows again that more can be known of when all others are there. */
+void settle_flows(struct edit *e);
 
 /* What code may use before an instruction, and on the way into a block. */
 struct snippet_place scratch_before(struct edit *e, struct function *f, uint32_t insn);

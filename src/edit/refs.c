@@ -135,8 +135,10 @@ void refs_find(struct edit *e)
 	program_note_entered(e->program, r.entered.p, r.entered.n);
 	vec_each (address, &r.entered) {
 		struct function *f = function_at(&r, *address);
-		if (f->public.flow && !is_marked(f->public.flow, *address))
+		if (f->public.flow && !is_marked(f->public.flow, *address)) {
 			edit_make_flow(e, f);
+			edit_judge(e, f);
+		}
 		if (f->public.flow && !is_marked(f->public.flow, *address))
 			edit_refuse(f, "entered in the middle of an instruction", *address);
 	}

@@ -122,16 +122,8 @@ static void outline_block(struct maker *m, const struct flow *f, uint32_t k, uin
 	outline_edges(m, f, k, procedure);
 }
 
-static void outline(struct maker *m, uint32_t procedure)
+static void outline_flow(struct maker *m, const struct flow *f, uint32_t procedure)
 {
-	struct flow *f;
-
-	if (program_flow(m->program, &m->procedures[procedure], &f, NULL)) {
-		struct outline_block *b = add_block(m, procedure);
-		b->leaves = b->entered = true;
-		m->out->marks[procedure] |= CALLGRAPH_UNSEEN;
-		return;
-	}
 	uint32_t base = (uint32_t)m->blocks.n;
 	if (f->flags & FLOW_HAS_UNSEEN)
 		m->out->marks[procedure] |= CALLGRAPH_UNSEEN;
@@ -141,7 +133,22 @@ static void outline(struct maker *m, uint32_t procedure)
 		m->blocks.p[base + f->graph.edge[*e].to].entered = true;
 	m->out->insns += f->ninsns;
 	m->out->blocks += f->nblocks;
-	flow_destroy(f);
+}
+
+static void outline(struct maker *m, const struct flow *given, uint32_t procedure)
+{
+	struct flow *f;
+
+	if (given) {
+		outline_flow(m, given, procedure);
+	} else if (program_flow(m->program, &m->procedures[procedure], &f, NULL)) {
+		struct outline_block *b = add_block(m, procedure);
+		b->leaves = b->entered = true;
+		m->out->marks[procedure] |= CALLGRAPH_UNSEEN;
+	} else {
+		outline_flow(m, f, procedure);
+		flow_destroy(f);
+	}
 }
 
 /* ---- who returns ---- */
@@ -247,14 +254,14 @@ static void maker_deinit(struct maker *m)
 	free(m->returns);
 }
 
-void callgraph_create(struct program *p, struct callgraph **out)
+void callgraph_create(struct program *p, struct flow *const *flows, struct callgraph **out)
 {
 	_cleanup_(maker_deinit) struct maker m = {.program = p, .out = xcalloc(1, sizeof *m.out)};
 
 	m.n = (uint32_t)image_procedures(program_image(p), &m.procedures);
 	m.out->marks = xcalloc(m.n + 1, 1);
 	for (uint32_t i = 0; i < m.n; i++)
-		outline(&m, i);
+		outline(&m, flows ? flows[i] : NULL, i);
 	add_block(&m, m.n); /* ends the edges of the last one */
 	graph_init(&m.out->graph, m.n, m.calls.p, (uint32_t)m.calls.n);
 	m.out->edge_kind = m.kinds.p;

@@ -34,8 +34,11 @@ struct callgraph {
 	uint64_t insns, blocks;
 };
 
-/* Makes the flow of every procedure once. Tells the program what does not return. */
-void callgraph_create(struct program *p, struct callgraph **out);
+/*
+ * Tells the program what does not return. flows has one for each of image_procedures, in their
+ * order; those that are NULL, or all when there is no list, are made here for the while.
+ */
+void callgraph_create(struct program *p, struct flow *const *flows, struct callgraph **out);
 void callgraph_destroy(struct callgraph *c);
 
 #endif

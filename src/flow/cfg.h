@@ -41,6 +41,9 @@ struct flow_source {
 
 	/* Read-only data: 0, or negative where there is none. NULL: tables stay unresolved. */
 	int (*read)(void *arg, uint64_t address, void *out, size_t size);
+	/* Where the next piece of data begins above an address that something refers to;
+	   UINT64_MAX. NULL: nobody knows. */
+	uint64_t (*next_data)(void *arg, uint64_t address);
 	/* Whether a call to this address may come back. NULL: all do. */
 	bool (*returns)(void *arg, uint64_t target);
 	/* The register that a retpoline at this address jumps through, or -1. NULL: none is one. */

@@ -22,8 +22,9 @@ struct callee {
 
 struct program {
 	struct image *image;
-	struct image_data *data; /* NULL: there is none */
-	VEC(uint64_t) entered;   /* by address: what data points to, and landing pads */
+	struct image_data *data;  /* NULL: there is none */
+	VEC(uint64_t) entered;    /* by address: what data points to, and landing pads */
+	VEC(uint64_t) references; /* by address: what code refers to */
 	struct hmap callees;
 	struct buf code;
 };
@@ -67,6 +68,7 @@ void program_destroy(struct program *p)
 		return;
 	image_data_destroy(p->data);
 	vec_deinit(&p->entered);
+	vec_deinit(&p->references);
 	hmap_deinit(&p->callees);
 	buf_deinit(&p->code);
 	free(p);
@@ -128,6 +130,13 @@ void program_note_entered(struct program *p, const uint64_t *addresses, size_t n
 	vec_sort(&p->entered, by_address);
 }
 
+void program_note_data(struct program *p, const uint64_t *addresses, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*vec_add(&p->references) = addresses[i];
+	vec_sort(&p->references, by_address);
+}
+
 const struct image_data *program_data(const struct program *p)
 {
 	return p->data;
@@ -140,6 +149,21 @@ static int read_data(void *arg, uint64_t address, void *out, size_t size)
 	const struct program *p = arg;
 
 	return image_data_read(p->data, address, out, size);
+}
+
+static uint64_t next_data(void *arg, uint64_t address)
+{
+	const struct program *p = arg;
+	size_t low = 0, high = p->references.n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (p->references.p[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < p->references.n ? p->references.p[low] : UINT64_MAX;
 }
 
 static bool returns(void *arg, uint64_t target)
@@ -186,6 +210,7 @@ int program_flow(
 		source.nentered = p->entered.n;
 		source.absolute = image_data_is_fixed(p->data);
 		source.read = read_data;
+		source.next_data = p->references.n ? next_data : NULL;
 	}
 	return flow_create(&source, out, e);
 }

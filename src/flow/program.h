@@ -29,6 +29,9 @@ int program_flow(
 /* Addresses that others go to, by what the caller knows beside: flows made from now on show it. */
 void program_note_entered(struct program *p, const uint64_t *addresses, size_t n);
 
+/* All addresses of data that the code refers to: tables end where something else begins. */
+void program_note_data(struct program *p, const uint64_t *addresses, size_t n);
+
 /* What the image's data says; NULL when there is none. */
 const struct image_data *program_data(const struct program *p);
 

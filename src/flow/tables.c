@@ -27,6 +27,7 @@ struct resolver {
 struct finding {
 	struct flow_jump jump;
 	uint32_t expr, index; /* the target, and the part that varies */
+	bool begins;          /* entries are relative to the place of number 0 */
 };
 
 /* ---- the parts of a target's expression ---- */
@@ -148,6 +149,27 @@ static void describe(struct resolver *r, struct finding *f, uint64_t first)
 	f->jump.stride = (uint8_t)(next - address);
 	f->jump.relative = target->op == EXPR_OFFSET;
 	f->jump.base = f->jump.relative ? target->value : 0;
+	f->begins = f->jump.relative && f->jump.table == f->jump.base + first * f->jump.stride;
+}
+
+/*
+ * Where compilers know more about the index than its code says, there is no check of its bound. The
+ * table then ends where its entries make no sense any more, or other data begins.
+ */
+static void end_table(struct resolver *r, struct finding *f)
+{
+	const struct flow_source *s = r->b->source;
+	struct flow_jump *j = &f->jump;
+
+	if (!s->next_data || !f->begins || j->width != 4 || j->stride != 4)
+		return;
+	uint64_t room = (s->next_data(s->arg, j->table) - j->table) / 4;
+	if (room < j->entries) {
+		j->entries = (uint32_t)room;
+		r->found.n = room;
+	}
+	if (j->entries)
+		j->state = FLOW_JUMP_PROVED;
 }
 
 /* ---- deciding ---- */
@@ -183,6 +205,8 @@ static bool is_bounded_table(struct resolver *r, const struct state *s, struct f
 	f->jump.entries = n;
 	f->jump.state = n == count ? FLOW_JUMP_PROVED : FLOW_JUMP_UNPROVED;
 	describe(r, f, b.min);
+	if (n < count)
+		end_table(r, f);
 	return true;
 }
 
@@ -196,6 +220,8 @@ static bool is_unbounded_table(struct resolver *r, struct finding *f)
 	f->jump.entries = n;
 	f->jump.state = FLOW_JUMP_UNPROVED;
 	describe(r, f, 0);
+	if (n < UNPROVED_MAX)
+		end_table(r, f);
 	return true;
 }
 
@@ -230,6 +256,11 @@ static bool may_stay(struct resolver *r, const struct state *s, struct finding *
 	return false;
 }
 
+/*
+ * Only the address of a table and what the entry's registers held are kept in memory that others
+ * may reach. No variable of the program holds an address that offsets of its own code are relative
+ * to, so that one is as good as proved.
+ */
 static void decide(struct resolver *r, struct state *s, uint32_t insn, struct finding *f)
 {
 	const struct flow_source *source = r->b->source;
@@ -246,7 +277,7 @@ static void decide(struct resolver *r, struct state *s, uint32_t insn, struct fi
 	}
 	r->found.n = 0;
 	if (is_constant(r, f) || is_bounded_table(r, s, f) || is_unbounded_table(r, f)) {
-		if (weak)
+		if (weak && !f->begins)
 			f->jump.state = FLOW_JUMP_UNPROVED;
 		return;
 	}

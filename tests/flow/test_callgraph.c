@@ -55,7 +55,7 @@ static void test_returns(void **state)
 	struct flow *f = flow_of("maybe");
 	uint32_t before = f->nblocks;
 	flow_destroy(f);
-	callgraph_create(program, &c);
+	callgraph_create(program, NULL, &c);
 	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
 		if (expected[i].noreturn !=
 			!!(c->marks[number_of(expected[i].name)] & CALLGRAPH_NORETURN))
