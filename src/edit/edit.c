@@ -12,6 +12,7 @@
 #include "edit/unwind.h"
 #include "flow/lives.h"
 #include "flow/program.h"
+#include "image/data.h"
 #include "image/eh_frame.h"
 #include "image/elf_file.h"
 
@@ -111,7 +112,7 @@ static void judge_jump(struct function *f, const struct flow_jump *j)
  * Data that tells what lies behind calls belongs to a garbage collector which looks for return
  * addresses in it (the frame tables of OCaml): it would not know those of moved code.
  */
-static void judge_returns(struct function *f)
+static void judge_returns(const struct edit *e, struct function *f)
 {
 	const struct flow *flow = f->public.flow;
 	uint32_t calls = 0, told = 0;
@@ -122,7 +123,8 @@ static void judge_returns(struct function *f)
 		if (flow->blocks[k].end != FLOW_CALLS)
 			continue;
 		calls++;
-		if (next->marks & FLOW_ENTERED_POINTER) {
+		if (next->marks & FLOW_ENTERED_POINTER &&
+			image_data_has_code_slot(program_data(e->program), next->start)) {
 			told++;
 			at = next->start;
 		}
@@ -147,7 +149,7 @@ void edit_judge(struct edit *e, struct function *f)
 	}
 	if (flow->flags & FLOW_HAS_OVERLAPS)
 		edit_refuse(f, "instructions that overlap", p->start);
-	judge_returns(f);
+	judge_returns(e, f);
 	for (uint32_t i = 0; i < flow->njumps; i++)
 		judge_jump(f, &flow->jumps[i]);
 	for (uint32_t i = 0; i < flow->ninsns; i++)

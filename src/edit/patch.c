@@ -38,13 +38,12 @@ static bool holds(const uint64_t *list, size_t n, uint64_t address)
 static bool is_only_pad(const struct edit *e, uint64_t address)
 {
 	const struct image_data *d = program_data(e->program);
-	const uint64_t *pads, *pointers;
+	const uint64_t *pads;
 
 	if (!d)
 		return false;
 	size_t npads = image_data_landing_pads(d, &pads);
-	size_t npointers = image_data_code_pointers(d, &pointers);
-	return holds(pads, npads, address) && !holds(pointers, npointers, address);
+	return holds(pads, npads, address) && !image_data_has_code_slot(d, address);
 }
 
 static void find_points(const struct edit *e, struct function *f)
@@ -72,15 +71,52 @@ static bool has_room(const struct edit *e, const struct function *f, uint64_t at
 	return true;
 }
 
+static bool place_point(
+	const struct edit *e, const struct function *f, struct point *p, uint64_t limit)
+{
+	p->patch = p->old + (is_endbr(e, p->old) ? ENDBR_SIZE : 0);
+	if (has_room(e, f, p->patch, limit))
+		return true;
+	p->patch = p->old;
+	return has_room(e, f, p->patch, limit);
+}
+
+static void drop_point(struct function *f, size_t i)
+{
+	memmove(&f->points.p[i], &f->points.p[i + 1], (f->points.n - i - 1) * sizeof *f->points.p);
+	f->points.n--;
+}
+
+/*
+ * In files at a fixed address what looks like a pointer may be a number. Where such a label is in
+ * the way it gets no jump: if somebody goes there after all, it is to the old code.
+ */
+static void drop_guesses(const struct edit *e, struct function *f)
+{
+	const struct image_data *d = program_data(e->program);
+
+	if (!d || !image_data_is_fixed(d))
+		return;
+	for (size_t i = 0; i < f->points.n;) {
+		struct point *p = &f->points.p[i];
+		bool last = i + 1 == f->points.n;
+		if (place_point(e, f, p, last ? UINT64_MAX : p[1].old))
+			i++;
+		else if (p->old != f->public.flow->entry)
+			drop_point(f, i);
+		else if (!last)
+			drop_point(f, i + 1);
+		else
+			return;
+	}
+}
+
 static void place_points(struct edit *e, struct function *f)
 {
+	drop_guesses(e, f);
 	for (size_t i = 0; i < f->points.n; i++) {
 		struct point *p = &f->points.p[i];
-		uint64_t limit = i + 1 < f->points.n ? p[1].old : UINT64_MAX;
-		p->patch = p->old + (is_endbr(e, p->old) ? ENDBR_SIZE : 0);
-		if (!has_room(e, f, p->patch, limit))
-			p->patch = p->old;
-		if (has_room(e, f, p->patch, limit))
+		if (place_point(e, f, p, i + 1 < f->points.n ? p[1].old : UINT64_MAX))
 			continue;
 		edit_refuse(f,
 			p->old == f->public.flow->entry ? "too short for a jump at its entry"
@@ -131,7 +167,7 @@ static bool table_target(
 	return true;
 }
 
-/* All entries must lead to blocks in the way that their shape says. */
+/* All entries must lead to blocks in the way that their shape says; addresses may go elsewhere. */
 static bool is_sound(const struct edit *e, const struct function *f, const struct flow_jump *j)
 {
 	const struct flow *flow = f->public.flow;
@@ -140,9 +176,10 @@ static bool is_sound(const struct edit *e, const struct function *f, const struc
 		return false;
 	for (uint32_t i = 0; i < j->entries; i++) {
 		uint64_t target;
-		if (!table_target(e, j, j->table + (uint64_t)i * j->stride, &target))
-			return false;
-		uint32_t k = flow_block_at(flow, target);
+		bool known = table_target(e, j, j->table + (uint64_t)i * j->stride, &target);
+		uint32_t k = known ? flow_block_at(flow, target) : GRAPH_NONE;
+		if (k == GRAPH_NONE && j->width == 8 && !j->relative)
+			continue;
 		if (k == GRAPH_NONE || flow->blocks[k].start != target)
 			return false;
 	}
@@ -341,6 +378,8 @@ static int write_table(
 		if (!table_target(e, j, slot, &target))
 			continue;
 		uint32_t k = flow_block_at(f->public.flow, target);
+		if (k == GRAPH_NONE)
+			continue;
 		int r = write_entry(e, j, slot, body_table_entry(f, j, k), err);
 		if (r < 0)
 			return r;

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "flow/graph.h"
+#include "image/data.h"
 #include "image/image.h"
 
 struct err;
@@ -32,10 +33,12 @@ struct flow_source {
 	uint64_t entry;
 	const uint8_t *code; /* of the ranges, one after the other, in their order */
 
-	/* Addresses that something else may go to (data, unwinding), ascending; others are ignored.
-	 */
+	/* Addresses that something else may go to (unwinding, other code), ascending; words of data
+	   that hold such, by target. Those outside are ignored. */
 	const uint64_t *entered;
 	size_t nentered;
+	const struct code_slot *slots;
+	size_t nslots;
 	bool absolute; /* not position-independent: immediates may be addresses of code */
 	bool kernel;   /* ud2 and hlt may go on */
 
@@ -44,6 +47,8 @@ struct flow_source {
 	/* Where the next piece of data begins above an address that something refers to;
 	   UINT64_MAX. NULL: nobody knows. */
 	uint64_t (*next_data)(void *arg, uint64_t address);
+	/* Whether a procedure begins at an address. NULL: nobody knows. */
+	bool (*starts)(void *arg, uint64_t address);
 	/* Whether a call to this address may come back. NULL: all do. */
 	bool (*returns)(void *arg, uint64_t target);
 	/* The register that a retpoline at this address jumps through, or -1. NULL: none is one. */
@@ -134,6 +139,7 @@ struct flow_jump {
 	uint8_t width;                  /* bytes of an entry */
 	uint8_t stride;                 /* from one entry to the next */
 	bool relative;                  /* entries are added to base, else they are addresses */
+	bool leaves;                    /* some entries are code of another procedure */
 	uint32_t entries;               /* how many it has */
 	uint64_t table;                 /* address of the first entry */
 	uint64_t base;                  /* what the entries are relative to */

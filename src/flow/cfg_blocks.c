@@ -132,7 +132,7 @@ static void add_table(struct builder *b, uint32_t from, uint32_t insn)
 
 	for (uint32_t i = 0; i < j->targets; i++)
 		add_edge(b, from, b->block_of[b->targets.p[j->first_target + i]], FLOW_EDGE_TABLE);
-	if (j->state != FLOW_JUMP_PROVED)
+	if (j->state != FLOW_JUMP_PROVED || j->leaves)
 		add_exit(b, from, FLOW_EDGE_UNSEEN);
 }
 

@@ -196,25 +196,61 @@ static void follow_targets(struct builder *b)
 	}
 }
 
-/* Pointers that code mentions are often to data; only those to whole instructions count. */
-static void mark_pointers(struct builder *b)
+/* A word of a proved table is read only by the jumps through it. */
+static bool is_in_table(const struct builder *b, uint64_t slot)
+{
+	vec_each (j, &b->jumps) {
+		if (j->state == FLOW_JUMP_PROVED && j->table && !j->relative &&
+			slot - j->table < (uint64_t)j->entries * j->stride)
+			return true;
+	}
+	return false;
+}
+
+static void mark_entered(struct builder *b, const struct span *span)
 {
 	const struct flow_source *s = b->source;
+	size_t low = 0, high = s->nentered;
 
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (s->entered[middle] < span->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < s->nentered && s->entered[low] - span->start < span->size; low++)
+		if (s->entered[low] != s->entry)
+			mark(b, s->entered[low], FLOW_INSN_POINTER);
+}
+
+static void mark_slots(struct builder *b, const struct span *span)
+{
+	const struct flow_source *s = b->source;
+	size_t low = 0, high = s->nslots;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (s->slots[middle].target < span->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < s->nslots && s->slots[low].target - span->start < span->size; low++)
+		if (s->slots[low].target != s->entry && !is_in_table(b, s->slots[low].slot))
+			mark(b, s->slots[low].target, FLOW_INSN_POINTER);
+}
+
+/* Pointers that code mentions are often to data; only those to whole instructions count. */
+void builder_mark_pointers(struct builder *b)
+{
+	vec_each (i, &b->insns)
+		i->flags &= (uint8_t)~FLOW_INSN_POINTER;
 	vec_each (p, &b->pointers)
 		mark(b, *p, FLOW_INSN_POINTER);
 	vec_each (span, &b->spans) {
-		size_t low = 0, high = s->nentered;
-		while (low < high) {
-			size_t middle = (low + high) / 2;
-			if (s->entered[middle] < span->start)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		for (; low < s->nentered && s->entered[low] - span->start < span->size; low++)
-			if (s->entered[low] != s->entry)
-				mark(b, s->entered[low], FLOW_INSN_POINTER);
+		mark_entered(b, span);
+		mark_slots(b, span);
 	}
 }
 
@@ -228,7 +264,7 @@ void builder_decode(struct builder *b)
 		decode_overlap(b, b->source->entry);
 	mark(b, b->source->entry, 0);
 	follow_targets(b);
-	mark_pointers(b);
+	builder_mark_pointers(b);
 	for (uint32_t i = 0; i < b->insns.n; i++)
 		if (b->insns.p[i].end == FLOW_UNRESOLVED)
 			*vec_add(&b->jumps) = (struct flow_jump){.insn = i};

@@ -49,7 +49,8 @@ size_t builder_code(const struct builder *b, uint64_t address, const uint8_t **o
 bool flow_goes_on(enum flow_end end);
 
 void builder_decode(struct builder *b);
-void builder_make_blocks(struct builder *b); /* also edges; may be called again */
+void builder_mark_pointers(struct builder *b); /* anew: words in proved tables are none */
+void builder_make_blocks(struct builder *b);   /* also edges; may be called again */
 
 static inline uint32_t builder_entry(const struct builder *b)
 {

@@ -23,7 +23,7 @@ struct callee {
 struct program {
 	struct image *image;
 	struct image_data *data;  /* NULL: there is none */
-	VEC(uint64_t) entered;    /* by address: what data points to, and landing pads */
+	VEC(uint64_t) entered;    /* by address: landing pads, and what others noted */
 	VEC(uint64_t) references; /* by address: what code refers to */
 	struct hmap callees;
 	struct buf code;
@@ -38,15 +38,11 @@ static int by_address(const void *a, const void *b)
 
 static void find_entered(struct program *p)
 {
-	const uint64_t *pointers, *pads;
-	size_t npointers = image_data_code_pointers(p->data, &pointers);
-	size_t npads = image_data_landing_pads(p->data, &pads);
+	const uint64_t *pads;
+	size_t n = image_data_landing_pads(p->data, &pads);
 
-	for (size_t i = 0; i < npointers; i++)
-		*vec_add(&p->entered) = pointers[i];
-	for (size_t i = 0; i < npads; i++)
+	for (size_t i = 0; i < n; i++)
 		*vec_add(&p->entered) = pads[i];
-	vec_sort(&p->entered, by_address);
 }
 
 void program_create(struct image *im, struct program **out)
@@ -166,6 +162,14 @@ static uint64_t next_data(void *arg, uint64_t address)
 	return low < p->references.n ? p->references.p[low] : UINT64_MAX;
 }
 
+static bool starts(void *arg, uint64_t address)
+{
+	const struct program *p = arg;
+	const struct procedure *at = image_procedure_at(p->image, address);
+
+	return at && at->start == address;
+}
+
 static bool returns(void *arg, uint64_t target)
 {
 	return program_returns(arg, target);
@@ -198,6 +202,7 @@ int program_flow(
 		.nranges = procedure->nranges,
 		.entry = procedure->start,
 		.kernel = kind == IMAGE_KERNEL || kind == IMAGE_MODULE,
+		.starts = starts,
 		.returns = returns,
 		.thunk = thunk,
 		.arg = p};
@@ -208,6 +213,7 @@ int program_flow(
 	if (p->data) {
 		source.entered = p->entered.p;
 		source.nentered = p->entered.n;
+		source.nslots = image_data_code_slots(p->data, &source.slots);
 		source.absolute = image_data_is_fixed(p->data);
 		source.read = read_data;
 		source.next_data = p->references.n ? next_data : NULL;

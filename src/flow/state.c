@@ -122,9 +122,10 @@ static void forget_memory(struct machine *m, struct state *s, uint32_t address)
 			overlap(m, slot, address, 1, &related);
 		if (related)
 			continue; /* it is known whether they overlap */
-		if (!ours || (offset >= m->escaped && !is_worth_keeping(&m->exprs, slot->value)))
+		if (!ours || offset == m->escaped ||
+			(offset > m->escaped && !is_worth_keeping(&m->exprs, slot->value)))
 			drop_slot(s, i);
-		else if (offset >= m->escaped)
+		else if (offset > m->escaped)
 			slot->weak = true;
 	}
 }

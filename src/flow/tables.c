@@ -10,6 +10,7 @@ enum {
 	UNPROVED_MIN = 2,       /* fewer are chance */
 	PARTS_MAX = 64,         /* of the expression of a target */
 	ROUNDS_MAX = 32,
+	TRIES_MAX = 4,
 	BUDGET = 1 << 22, /* entries read for one procedure: what is made to have more gets no
 			     tables */
 };
@@ -192,6 +193,68 @@ static bool is_stub(const struct form *f)
 	return f->from.type == FORM_MEMORY && f->base == REG_NONE && f->index == REG_NONE;
 }
 
+/* Whether a word of data holds it, as far as that is known. */
+static bool is_slot(const struct flow_source *s, uint64_t target)
+{
+	size_t low = 0, high = s->nslots;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (s->slots[middle].target < target)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->nslots && s->slots[low].target == target;
+}
+
+/*
+ * A table of addresses needs no proof of its bound: entries that are no code are never used, and a
+ * function that begins elsewhere is not jumped to from the middle of another. Without a bound it
+ * ends at the first word that is no code.
+ */
+static bool take_addresses(struct resolver *r, struct finding *f, uint64_t first, uint64_t count)
+{
+	const struct flow_source *s = r->b->source;
+	uint64_t end = 0;
+
+	r->found.n = 0;
+	for (uint64_t i = 0; i < count && r->budget; i++, r->budget--) {
+		uint64_t target;
+		bool read = entry_of(r, f, first + i, &target);
+		uint32_t insn = read ? builder_insn_at(r->b, target) : GRAPH_NONE;
+		bool code = read && (insn != GRAPH_NONE || is_slot(s, target));
+		if (!code && count == UNPROVED_MAX)
+			break;
+		if (insn != GRAPH_NONE) {
+			*vec_add(&r->found) = insn;
+			end = i + 1;
+		} else if (code && s->starts && !s->starts(s->arg, target)) {
+			f->jump.leaves = true;
+		}
+	}
+	if (r->found.n < UNPROVED_MIN || !r->budget)
+		return false;
+	f->jump.entries = (uint32_t)end;
+	f->jump.state = FLOW_JUMP_PROVED;
+	describe(r, f, first);
+	return true;
+}
+
+static bool is_address_table(struct resolver *r, const struct state *s, struct finding *f)
+{
+	const struct exprs *x = &r->trace.m.exprs;
+	const struct expr *e = expr_get(x, f->expr);
+
+	if (!r->b->source->nslots || e->op != EXPR_LOAD || e->width != 8 ||
+		!find_scaled(x, f->expr, &f->index))
+		return false;
+	struct bounds b = expr_bounds(x, s->facts, s->nfacts, f->index);
+	if (b.max - b.min < ENTRIES_MAX)
+		return take_addresses(r, f, b.min, b.max - b.min + 1);
+	return take_addresses(r, f, 0, UNPROVED_MAX);
+}
+
 static bool is_bounded_table(struct resolver *r, const struct state *s, struct finding *f)
 {
 	struct bounds b;
@@ -276,7 +339,8 @@ static void decide(struct resolver *r, struct state *s, uint32_t insn, struct fi
 		f->expr = state_operand(&r->trace.m, s, form, insn, &weak);
 	}
 	r->found.n = 0;
-	if (is_constant(r, f) || is_bounded_table(r, s, f) || is_unbounded_table(r, f)) {
+	if (is_constant(r, f) || is_address_table(r, s, f) || is_bounded_table(r, s, f) ||
+		is_unbounded_table(r, f)) {
 		if (weak && !f->begins)
 			f->jump.state = FLOW_JUMP_UNPROVED;
 		return;
@@ -346,6 +410,21 @@ static bool is_table(const struct flow_jump *j)
 	return j->state == FLOW_JUMP_PROVED || j->state == FLOW_JUMP_UNPROVED;
 }
 
+/* Both are proved and of one table: of which the jump uses what either says. */
+static bool unite(struct flow_jump *j, const struct flow_jump *old)
+{
+	if (old->state != FLOW_JUMP_PROVED || j->state != FLOW_JUMP_PROVED || !old->table ||
+		!j->table || old->stride != j->stride || old->base != j->base ||
+		old->width != j->width || (old->table - j->table) % j->stride)
+		return false;
+	uint64_t end = j->table + (uint64_t)j->entries * j->stride;
+	uint64_t old_end = old->table + (uint64_t)old->entries * old->stride;
+	j->table = old->table < j->table ? old->table : j->table;
+	j->entries = (uint32_t)(((old_end > end ? old_end : end) - j->table) / j->stride);
+	j->leaves = j->leaves || old->leaves;
+	return true;
+}
+
 /* A table that is seen no more, now that more paths are known, is not proved. */
 static struct flow_jump reconcile(
 	struct resolver *r, const struct flow_jump *old, const struct finding *f)
@@ -356,7 +435,8 @@ static struct flow_jump reconcile(
 		return *old;
 	if (r->found.n)
 		r->found.n = unique(r->found.p, r->found.n);
-	if ((!add_old(r, old) || !is_table(&f->jump)) && is_table(&j))
+	bool more = !add_old(r, old);
+	if (is_table(&j) && (!is_table(&f->jump) || (more && !unite(&j, old))))
 		j.state = FLOW_JUMP_UNPROVED;
 	j.insn = old->insn;
 	j.first_target = old->first_target;
@@ -415,18 +495,38 @@ static bool run_rounds(struct resolver *r, enum trace_ways ways)
 	return round < ROUNDS_MAX;
 }
 
-/* What holds on the ways that are known so far only ever grows, so tables are found there first. */
+static uint32_t count_proved(const struct builder *b)
+{
+	uint32_t n = 0;
+
+	vec_each (j, &b->jumps)
+		n += j->state == FLOW_JUMP_PROVED;
+	return n;
+}
+
+/*
+ * What holds on the ways that are known so far only ever grows, so tables are found there first.
+ * Words of tables that are proved then no longer count as pointers that anybody may follow, which
+ * must be taken back if a table is not proved in the end.
+ */
 void tables_resolve(struct builder *b)
 {
 	struct resolver r = {.b = b, .budget = BUDGET};
+	uint32_t before, tries = 0;
 
 	trace_init(&r.trace, b);
 	bool ended = run_rounds(&r, TRACE_KNOWN);
-	ended = run_rounds(&r, TRACE_LIKELY) && ended;
+	do {
+		before = count_proved(b);
+		builder_mark_pointers(b);
+		builder_make_blocks(b);
+		ended = run_rounds(&r, TRACE_LIKELY) && ended;
+	} while (count_proved(b) != before && ++tries < TRIES_MAX);
 	vec_each (j, &b->jumps) {
-		if (!ended && j->state == FLOW_JUMP_PROVED)
+		if ((!ended || tries == TRIES_MAX) && j->state == FLOW_JUMP_PROVED)
 			j->state = FLOW_JUMP_UNPROVED;
 	}
+	builder_mark_pointers(b);
 	builder_make_blocks(b);
 	trace_deinit(&r.trace);
 	vec_deinit(&r.found);

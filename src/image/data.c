@@ -23,7 +23,7 @@ struct image_data {
 	bool fixed;
 	VEC(struct area) areas;      /* by vaddr */
 	VEC(uint64_t) unknown;       /* words that other images fill in, by vaddr */
-	VEC(uint64_t) code_pointers; /* by value */
+	VEC(struct code_slot) slots; /* by target, then slot */
 	struct pads pads;            /* by address */
 };
 
@@ -144,7 +144,7 @@ static void relocate(struct image_data *d, const struct elf_file *f, uint64_t at
 	if (a)
 		memcpy(a->bytes.p + (at - a->vaddr), &value, 8);
 	if (is_code(f, value))
-		*vec_add(&d->code_pointers) = value;
+		*vec_add(&d->slots) = (struct code_slot){value, at};
 }
 
 static void read_relocations(
@@ -239,7 +239,43 @@ static void apply_relocations(struct image_data *d, const struct elf_file *f)
 	apply_relr(d, f, dyn.relr, dyn.relr_size);
 	apply_rela(d, f, dyn.plt, dyn.plt_size);
 	vec_sort(&d->unknown, by_value);
-	d->code_pointers.n = sort_unique(d->code_pointers.p, d->code_pointers.n);
+}
+
+/* ---- pointers to code ---- */
+
+static int by_target(const void *a, const void *b)
+{
+	const struct code_slot *x = a, *y = b;
+
+	if (x->target != y->target)
+		return x->target < y->target ? -1 : 1;
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static void scan_words(struct image_data *d, const struct elf_file *f, const Elf64_Phdr *p)
+{
+	_cleanup_(bytes_deinit) struct bytes bytes = {0};
+	uint64_t skip = -p->p_vaddr & 7;
+
+	if (elf_file_read(f, p->p_offset, p->p_filesz, &bytes))
+		return;
+	for (uint64_t at = skip; at + 8 <= bytes.n; at += 8) {
+		uint64_t value;
+		memcpy(&value, bytes.p + at, 8);
+		if (value >> 48 == 0 && is_code(f, value))
+			*vec_add(&d->slots) = (struct code_slot){value, p->p_vaddr + at};
+	}
+}
+
+/* Files at a fixed address have no relocations that would tell what a pointer is. */
+static void find_slots(struct image_data *d, const struct elf_file *f)
+{
+	for (size_t i = 0; i < f->nsegments; i++) {
+		const Elf64_Phdr *p = &f->segments[i];
+		if (d->fixed && p->p_type == PT_LOAD && !(p->p_flags & PF_X))
+			scan_words(d, f, p);
+	}
+	vec_sort(&d->slots, by_target);
 }
 
 /* ---- exceptions ---- */
@@ -273,7 +309,7 @@ void image_data_destroy(struct image_data *d)
 		bytes_deinit(&a->bytes);
 	vec_deinit(&d->areas);
 	vec_deinit(&d->unknown);
-	vec_deinit(&d->code_pointers);
+	vec_deinit(&d->slots);
 	vec_deinit(&d->pads.list);
 	free(d);
 }
@@ -295,6 +331,7 @@ int image_data_open(struct image *im, struct image_data **out)
 	r = read_areas(d, &f);
 	if (!r) {
 		apply_relocations(d, &f);
+		find_slots(d, &f);
 		read_pads(d, &f);
 	}
 	elf_file_close(&f);
@@ -332,10 +369,24 @@ int image_data_read(const struct image_data *d, uint64_t vaddr, void *out, size_
 	return 0;
 }
 
-size_t image_data_code_pointers(const struct image_data *d, const uint64_t **out)
+size_t image_data_code_slots(const struct image_data *d, const struct code_slot **out)
 {
-	*out = d->code_pointers.p;
-	return d->code_pointers.n;
+	*out = d->slots.p;
+	return d->slots.n;
+}
+
+bool image_data_has_code_slot(const struct image_data *d, uint64_t target)
+{
+	size_t low = 0, high = d->slots.n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (d->slots.p[middle].target < target)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < d->slots.n && d->slots.p[low].target == target;
 }
 
 size_t image_data_landing_pads(const struct image_data *d, const uint64_t **out)

@@ -22,9 +22,17 @@ void image_data_destroy(struct image_data *d);
 /* 0, or -ENOENT where some of the bytes are not constant. */
 int image_data_read(const struct image_data *d, uint64_t vaddr, void *out, size_t n);
 
-/* Addresses in executable segments that relative relocations put into data; ascending, each once.
+/* A word of data that holds the address of code. */
+struct code_slot {
+	uint64_t target, slot;
+};
+
+/*
+ * All of them by target, then slot: words with a relative relocation, and where the image is linked
+ * to a fixed address, every aligned word that could be one.
  */
-size_t image_data_code_pointers(const struct image_data *d, const uint64_t **out);
+size_t image_data_code_slots(const struct image_data *d, const struct code_slot **out);
+bool image_data_has_code_slot(const struct image_data *d, uint64_t target);
 
 /* Landing pads of exceptions: where unwinding enters functions; ascending, each once. */
 size_t image_data_landing_pads(const struct image_data *d, const uint64_t **out);

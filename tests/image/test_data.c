@@ -44,7 +44,7 @@ static void check_library(void)
 	struct image *im;
 	struct image_data *d = open_data(&im);
 	uint64_t word = 0, pointers = address_of("pointers");
-	const uint64_t *code;
+	const struct code_slot *code;
 
 	assert_int_equal(image_data_read(d, address_of("numbers"), &word, 8), 0);
 	assert_int_equal(word, 0x1122334455667788);
@@ -56,8 +56,8 @@ static void check_library(void)
 	assert_int_equal(word, 7);
 	assert_int_equal(image_data_read(d, address_of("variable"), &word, 8), -ENOENT);
 	assert_int_equal(image_data_read(d, UINT64_MAX - 3, &word, 8), -ENOENT);
-	assert_int_equal(image_data_code_pointers(d, &code), 1);
-	assert_int_equal(code[0], address_of("inside"));
+	assert_int_equal(image_data_code_slots(d, &code), 1);
+	assert_int_equal(code[0].target, address_of("inside"));
 	assert_false(image_data_is_fixed(d));
 	image_data_destroy(d);
 	image_destroy(im);
