@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/edit_report.h"
+#include "edit/exact.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -17,12 +18,21 @@ struct edit_verb {
 	const char *program, *output, *kind;
 	name_list only, skip;
 	struct edit_options options;
-	bool report, json;
+	bool report, json, atomic;
 };
 
 /* ---- options ---- */
 
-enum { EDIT_NULL = 1000, EDIT_STRICT, EDIT_REPORT, EDIT_ONLY, EDIT_SKIP, EDIT_JSON };
+enum {
+	EDIT_NULL = 1000,
+	EDIT_STRICT,
+	EDIT_REPORT,
+	EDIT_ONLY,
+	EDIT_SKIP,
+	EDIT_JSON,
+	EDIT_EXACT,
+	EDIT_ATOMIC
+};
 
 static int take_option(struct edit_verb *v, int c)
 {
@@ -32,6 +42,12 @@ static int take_option(struct edit_verb *v, int c)
 		return 0;
 	case EDIT_NULL:
 		v->kind = "null";
+		return 0;
+	case EDIT_EXACT:
+		v->kind = "exact";
+		return 0;
+	case EDIT_ATOMIC:
+		v->atomic = true;
 		return 0;
 	case EDIT_STRICT:
 		v->options.strict = true;
@@ -67,6 +83,8 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "one program at a time, not also '%s'", argv[optind + 1]);
 	if (!v->output && !v->report)
 		return cmd_usage("edit", "name the edited copy with -o, or ask for --report");
+	if (v->atomic && strcmp(v->kind, "exact"))
+		return cmd_usage("edit", "--atomic goes with --exact");
 	if (v->json && !v->report)
 		return cmd_usage("edit", "--json goes with --report");
 	if (v->output && is_same_file(v->program, v->output))
@@ -79,7 +97,9 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 static int parse(struct edit_verb *v, int argc, char **argv)
 {
 	static const struct option options[] = {{"output", required_argument, NULL, 'o'},
-		{"null", no_argument, NULL, EDIT_NULL}, {"strict", no_argument, NULL, EDIT_STRICT},
+		{"null", no_argument, NULL, EDIT_NULL}, {"exact", no_argument, NULL, EDIT_EXACT},
+		{"atomic", no_argument, NULL, EDIT_ATOMIC},
+		{"strict", no_argument, NULL, EDIT_STRICT},
 		{"report", no_argument, NULL, EDIT_REPORT},
 		{"only", required_argument, NULL, EDIT_ONLY},
 		{"skip", required_argument, NULL, EDIT_SKIP},
@@ -141,16 +161,69 @@ static int choose(
 
 /* ---- the whole ---- */
 
+/* Where the copy counts is written into it: the path must hold wherever it is started. */
+static int counts_path(const char *output, char **out, struct err *e)
+{
+	_cleanup_free_ char *folder = xstrdup(output), *real = NULL;
+	char *slash = strrchr(folder, '/');
+	const char *name = slash ? slash + 1 : output;
+
+	name = output + (name - (slash ? folder : output));
+	if (slash)
+		slash[slash == folder] = 0;
+	real = realpath(slash ? folder : ".", NULL);
+	if (!real)
+		return err_errno(e, -errno, "%s: its folder cannot be found", output);
+	*out = xasprintf("%s/%s.counts", real, name);
+	return 0;
+}
+
+static int write_map(const char *output, const struct buf *map, struct err *e)
+{
+	_cleanup_free_ char *path = xasprintf("%s.map", output);
+	FILE *out;
+	int r = cmd_output_open(path, &out, e);
+
+	if (r)
+		return r;
+	fwrite(map->p, 1, map->n, out);
+	return cmd_output_close(path, out, e);
+}
+
+static int write_exact(const struct edit_verb *v, struct edit *edit, struct err *e)
+{
+	_cleanup_free_ char *counts = NULL;
+	struct exact_options o = {.atomic = v->atomic};
+	struct exact *x = NULL;
+	struct buf map = {0};
+	int r = counts_path(v->output, &counts, e);
+
+	o.counts = counts;
+	if (!r)
+		r = exact_create(edit, &o, &x, &map, e);
+	if (!r)
+		r = edit_write(edit, v->output, e);
+	if (!r)
+		r = write_map(v->output, &map, e);
+	exact_destroy(x);
+	buf_deinit(&map);
+	return r;
+}
+
+static int write_null(const struct edit_verb *v, struct edit *edit, struct err *e)
+{
+	edit_describe(edit, v->kind, NULL, 0);
+	return edit_write(edit, v->output, e);
+}
+
 static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	int r = choose(edit, v->program, &v->only, true, e);
 
 	if (!r)
 		r = choose(edit, v->program, &v->skip, false, e);
-	if (!r && v->output) {
-		edit_describe(edit, v->kind, NULL, 0);
-		r = edit_write(edit, v->output, e);
-	}
+	if (!r && v->output)
+		r = strcmp(v->kind, "exact") ? write_null(v, edit, e) : write_exact(v, edit, e);
 	cmd_progress_end();
 	if (!r && v->report)
 		edit_report(edit, v->program, v->json);

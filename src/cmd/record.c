@@ -41,13 +41,14 @@ struct recording {
 	int signals;
 };
 
-enum { RECORD_EXACT = 0x300, RECORD_LIBS, RECORD_ATOMIC };
+enum { RECORD_EXACT = 0x300, RECORD_LIBS, RECORD_ATOMIC, RECORD_COUNTED };
 
 static const struct option long_options[] = {
 	TARGET_LONG,
 	{"exact", no_argument, NULL, RECORD_EXACT},
 	{"libs", required_argument, NULL, RECORD_LIBS},
 	{"atomic", no_argument, NULL, RECORD_ATOMIC},
+	{"counted", required_argument, NULL, RECORD_COUNTED},
 	{"delay", required_argument, NULL, 'D'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
@@ -61,8 +62,10 @@ static int check_exact(const struct recording *r)
 
 	if (!r->exact.exact)
 		return cmd_usage("record", "--libs and --atomic go with --exact");
-	if (!r->command)
+	if (!r->command && !r->exact.counted)
 		return cmd_usage("record", "--exact needs a command to run");
+	if (r->command && r->exact.counted)
+		return cmd_usage("record", "--counted reads what was counted, and runs no command");
 	if (t->all || t->pids.n || t->tids.n || t->cgroup || t->values || t->upcall ||
 		t->events.n || r->delay_s > 0)
 		return cmd_usage("record", "--exact counts, and does not sample: leave out -a, -p, "
@@ -103,6 +106,10 @@ static int parse(struct recording *r, int argc, char **argv)
 			break;
 		case RECORD_LIBS:
 			*vec_add(&r->exact.libs) = optarg;
+			break;
+		case RECORD_COUNTED:
+			r->exact.exact = true;
+			r->exact.counted = optarg;
 			break;
 		case RECORD_ATOMIC:
 			r->exact.atomic = true;

@@ -182,7 +182,7 @@ static int make_counts(struct session *s, struct counted *f, struct err *e)
 static void remove_counts(struct session *s)
 {
 	vec_each (f, &s->files) {
-		if (f->counts)
+		if (f->counts && s->folder)
 			unlink(f->counts);
 		free(f->original);
 		free(f->counts);
@@ -302,7 +302,7 @@ static int read_counts(struct session *s, const struct counted *f, struct err *e
 				 .size = f->edit.map.n,
 				 .counters = counters,
 				 .n = f->edit.bytes / sizeof *counters,
-				 .killed = WIFSIGNALED(s->status),
+				 .killed = s->choice->counted || WIFSIGNALED(s->status),
 				 .shared = is_shared(s)},
 		&image.rows, &sum);
 	munmap(counters, f->edit.bytes);
@@ -343,8 +343,9 @@ static void say_what(const struct session *s, const char *database)
 			 "come back): they are not called exact",
 			s->sum.procedures - s->sum.exact);
 	if (s->blind && !s->choice->atomic)
-		cmd_note("threads cannot be seen here (sysctl kernel.perf_event_paranoid): if it "
-			 "has any, counts are exact only with --atomic");
+		cmd_note("whether it had threads is not known%s: if so, counts are exact only with "
+			 "--atomic",
+			s->choice->counted ? "" : " (sysctl kernel.perf_event_paranoid)");
 }
 
 static int keep(struct session *s, const char *database, struct err *e)
@@ -359,21 +360,51 @@ static int keep(struct session *s, const char *database, struct err *e)
 	return rc ? rc : exact_store(database, &kept, e);
 }
 
+/* What a copy counted that somebody else made and ran. */
+static int record_counted(struct session *s, const char *database, struct err *e)
+{
+	struct counted f = {0};
+	struct stat st;
+	int rc = cache_edited(s->choice->counted, &f.edit, &f.original, e);
+
+	if (rc)
+		return rc;
+	f.counts = xstrdup(f.edit.counts);
+	*vec_add(&s->files) = f;
+	if (stat(f.counts, &st) < 0)
+		return err_errno(
+			e, -errno, "%s: nothing was counted yet; run %s", f.counts, f.edit.image);
+	if ((uint64_t)st.st_size < f.edit.bytes)
+		return err_set(e, -EBADMSG, "%s: is too short; remove it and run %s again",
+			f.counts, f.edit.image);
+	s->t0 = (int64_t)st.st_ctim.tv_sec * 1000000;
+	s->t1 = now_us();
+	s->blind = true;
+	return keep(s, database, e);
+}
+
+static int record_command(struct session *s, const char *database, struct err *e)
+{
+	int rc = find_files(s, e);
+
+	if (!rc)
+		rc = make_folder(s, e);
+	for (size_t i = 0; i < s->files.n && !rc; i++)
+		rc = make_counts(s, &s->files.p[i], e);
+	if (!rc)
+		rc = run(s, e);
+	return rc ? rc : keep(s, database, e);
+}
+
 int record_exact(
 	const struct exact_choice *choice, char **command, const char *database, bool quiet)
 {
-	struct session s = {.choice = choice, .command = command, .quiet = quiet};
+	char *none[] = {(char *)choice->counted, NULL};
+	struct session s = {.choice = choice, .command = command ? command : none, .quiet = quiet};
 	struct err e = {0};
-	int rc = find_files(&s, &e);
+	int rc = choice->counted ? record_counted(&s, database, &e)
+				 : record_command(&s, database, &e);
 
-	if (!rc)
-		rc = make_folder(&s, &e);
-	for (size_t i = 0; i < s.files.n && !rc; i++)
-		rc = make_counts(&s, &s.files.p[i], &e);
-	if (!rc)
-		rc = run(&s, &e);
-	if (!rc)
-		rc = keep(&s, database, &e);
 	if (!rc && !quiet)
 		say_what(&s, database);
 	remove_counts(&s);

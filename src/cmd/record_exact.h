@@ -6,6 +6,7 @@
 
 struct exact_choice {
 	bool exact, atomic;
+	const char *counted; /* run nothing: read what this edited copy counted */
 	name_list libs; /* patterns of base names, or of paths; none: all libraries but libc's */
 };
 

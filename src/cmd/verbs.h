@@ -46,6 +46,7 @@
 		"      --libs PATTERN  with --exact: these libraries, by name or path "            \
 		"(repeatable)\n"                                                                   \
 		"      --atomic        with --exact: exact for threads and forks too, slower\n"    \
+		"      --counted FILE  what a copy that 'edit --exact' made has counted\n"         \
 		"  -o, --output FILE   the database (default culprit.db)\n"                        \
 		"      --no-inherit    do not follow children\n"                                   \
 		"      --values        keep the values that instructions see (culprit values)\n"   \
@@ -140,6 +141,8 @@
 		"       culprit edit --report [--json] [options] PROGRAM\n"                        \
 		"  -o, --output EDITED the edited copy\n"                                          \
 		"      --null          add nothing: all functions are moved only (default)\n"      \
+		"      --exact         count every block and edge, into EDITED.counts\n"           \
+		"      --atomic        with --exact: for threads and forks too, slower\n"          \
 		"      --strict        fill what moved away with traps, to find whoever goes "     \
 		"there\n"                                                                          \
 		"      --report        how much can be edited, and why the rest cannot\n"          \

@@ -392,13 +392,12 @@ int books_close(const struct books_source *source, exact_rows *rows, struct book
 	rc = open_books(&b);
 	if (!rc)
 		find_gone(&b);
-	vec_each (a, &b.accounts) {
-		if (!rc) {
-			balance(&b, *a);
-			report(&b, *a, rows, sum);
-		}
-		close_account(*a);
+	for (size_t i = 0; i < b.accounts.n && !rc; i++) {
+		balance(&b, b.accounts.p[i]);
+		report(&b, b.accounts.p[i], rows, sum);
 	}
+	vec_each (a, &b.accounts)
+		close_account(*a);
 	vec_deinit(&b.accounts);
 	hmap_deinit(&b.by_start);
 	return rc;

@@ -166,24 +166,23 @@ static int make(const char *path, const char *folder, bool atomic, struct err *e
 	return rc;
 }
 
-static int read_map(const char *folder, struct cached_edit *out, struct err *e)
+static int read_map(
+	const char *path, struct cached_edit *out, struct exact_map_reader *r, struct err *e)
 {
-	_cleanup_free_ char *path = xasprintf("%s/map", folder);
-	struct exact_map_reader r;
 	int rc = io_read_file(AT_FDCWD, path, MAP_MOST, &out->map);
 
-	if (!rc && (rc = exact_map_open(&r, out->map.p, out->map.n)))
-		return err_set(e, rc, "%s: is damaged: remove its folder", path);
+	if (!rc && (rc = exact_map_open(r, out->map.p, out->map.n)))
+		return err_set(e, rc, "%s: is damaged: remove it, and what lies beside it", path);
 	if (rc)
 		return err_errno(e, rc, "%s: cannot be read", path);
-	out->bytes = (r.counters * RT_COUNTER + PAGE - 1) / PAGE * PAGE;
-	out->functions = (uint32_t)r.left;
+	out->bytes = (r->counters * RT_COUNTER + PAGE - 1) / PAGE * PAGE;
 	return 0;
 }
 
 int cache_exact(const char *path, bool atomic, struct cached_edit *out, struct err *e)
 {
 	_cleanup_free_ char *folder = NULL, *map = NULL;
+	struct exact_map_reader r;
 	int rc = folder_of(path, atomic, &folder, e);
 
 	*out = (struct cached_edit){0};
@@ -193,7 +192,7 @@ int cache_exact(const char *path, bool atomic, struct cached_edit *out, struct e
 	if (access(map, R_OK) < 0)
 		rc = make(path, folder, atomic, e);
 	if (!rc)
-		rc = read_map(folder, out, e);
+		rc = read_map(map, out, &r, e);
 	if (!rc && !out->bytes)
 		rc = err_set(e, -ENODATA, "%s: has nothing that can be counted", path);
 	out->image = xasprintf("%s/image", folder);
@@ -201,6 +200,24 @@ int cache_exact(const char *path, bool atomic, struct cached_edit *out, struct e
 	if (rc)
 		cached_edit_deinit(out);
 	return rc;
+}
+
+int cache_edited(const char *path, struct cached_edit *out, char **original, struct err *e)
+{
+	_cleanup_free_ char *map = xasprintf("%s.map", path);
+	struct exact_map_reader r;
+	int rc;
+
+	*out = (struct cached_edit){0};
+	rc = read_map(map, out, &r, e);
+	if (rc) {
+		cached_edit_deinit(out);
+		return rc;
+	}
+	out->image = xstrdup(path);
+	out->counts = xasprintf("%s.counts", path);
+	*original = xstrdup(r.path);
+	return 0;
 }
 
 void cached_edit_deinit(struct cached_edit *c)

@@ -20,7 +20,6 @@ struct cached_edit {
 	char *image, *counts; /* paths */
 	struct buf map;       /* edit/exact_map.h */
 	uint64_t bytes;       /* of counters */
-	uint32_t functions;   /* that count */
 };
 
 /*
@@ -28,6 +27,11 @@ struct cached_edit {
  * edit_open and of files; -ENODATA when nothing of it can be counted.
  */
 int cache_exact(const char *path, bool atomic, struct cached_edit *out, struct err *e);
+/*
+ * A copy that `culprit edit --exact` made: its map and counts are files beside it, with ".map" and
+ * ".counts" behind its name. *original is to be freed.
+ */
+int cache_edited(const char *path, struct cached_edit *out, char **original, struct err *e);
 void cached_edit_deinit(struct cached_edit *c);
 
 #endif

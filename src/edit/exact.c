@@ -109,6 +109,8 @@ static void fill_header(void *arg, uint8_t *copy, uint64_t address, uint64_t the
 static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 {
 	struct instrumenting in = {.scene.edit = edit};
+	struct image *im = edit_image(edit);
+	_cleanup_free_ char *path = realpath(image_path(im), NULL);
 
 	in.scene.n = edit_functions(edit, &in.scene.functions);
 	in.scene.never = endings_find(in.scene.functions, in.scene.n);
@@ -119,7 +121,7 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 	x->counters = edit_data(edit, x->bytes, PAGE);
 	for (size_t i = 0; i < in.insertions.n; i++)
 		insert(x, edit, &in.insertions.p[i], i);
-	exact_map_finish(&in.writer, image_id(edit_image(edit)), map);
+	exact_map_finish(&in.writer, image_id(im), path ? path : image_path(im), map);
 	free(in.scene.never);
 	exact_function_deinit(&in.model);
 	vec_deinit(&in.places);

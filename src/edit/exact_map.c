@@ -8,6 +8,7 @@
  *
  *   u64     MAP_MAGIC
  *   u8      size of the identity, with bit 7 when it is a hash; its bytes
+ *   text    path of the original, with a NUL
  *   uleb    number of counters
  *   uleb    number of functions, by start, each:
  *     uleb    start - that of the one before
@@ -88,11 +89,13 @@ void exact_map_add(struct exact_map_writer *w, struct exact_function *f)
 	w->functions++;
 }
 
-void exact_map_finish(struct exact_map_writer *w, const struct image_id *id, struct buf *out)
+void exact_map_finish(
+	struct exact_map_writer *w, const struct image_id *id, const char *path, struct buf *out)
 {
 	buf_u64(out, MAP_MAGIC);
 	buf_u8(out, id->size | (id->is_hash ? MAP_FLAG : 0));
 	buf_put(out, id->bytes, id->size);
+	buf_str(out, path);
 	buf_uleb(out, w->counters);
 	buf_uleb(out, w->functions);
 	buf_put(out, w->body.p, w->body.n);
@@ -119,6 +122,7 @@ int exact_map_open(struct exact_map_reader *r, const void *p, size_t n)
 	*r = (struct exact_map_reader){.at = cursor_over(p, n)};
 	if (cursor_u64(&r->at) != MAP_MAGIC || read_identity(&r->at, &r->id))
 		return -EBADMSG;
+	r->path = cursor_str(&r->at);
 	r->counters = cursor_uleb(&r->at);
 	r->left = cursor_uleb(&r->at);
 	return r->at.failed ? -EBADMSG : 0;

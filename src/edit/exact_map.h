@@ -75,14 +75,16 @@ struct exact_map_writer {
 };
 /* By ascending start; sets f->first. */
 void exact_map_add(struct exact_map_writer *w, struct exact_function *f);
-/* The whole map, of an edit of the image with this identity; the writer is done with. */
-void exact_map_finish(struct exact_map_writer *w, const struct image_id *id, struct buf *out);
+/* The whole map, of an edit of this image; the writer is done with. */
+void exact_map_finish(
+	struct exact_map_writer *w, const struct image_id *id, const char *path, struct buf *out);
 
 /* ---- reading ---- */
 
 struct exact_map_reader {
 	struct cursor at;
 	struct image_id id;
+	const char *path; /* of the original, in the bytes that are read */
 	uint64_t counters, left, last, next;
 	bool begun;
 	/* Of the next function, after exact_map_next: */
