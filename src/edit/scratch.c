@@ -2,7 +2,11 @@
 
 #include "base/mem.h"
 #include "edit/edit_internal.h"
+#include "edit/unwind.h"
 #include "flow/lives.h"
+
+/* Bytes of all registers that a function saves for its caller, and one more word. */
+enum { POPPED = 56 };
 
 /* All procedures of the image are looked at, for what some do to others matters. */
 static void find_lives(struct edit *e)
@@ -31,21 +35,30 @@ const struct liveness *edit_liveness(struct edit *e, struct edit_function *f)
 	return lives_of(e->lives, function->procedure);
 }
 
-static struct snippet_place place(const struct liveness *l, uint32_t live)
+/*
+ * While code that was added runs, frames can still be found: the registers that it takes stay, and
+ * what an epilogue has popped, which unwind tables go on to speak of, is not overwritten.
+ */
+static struct snippet_place place(
+	const struct edit *e, const struct liveness *l, uint64_t at, uint32_t live)
 {
-	return (struct snippet_place){.live = live, .red_zone = (uint8_t)liveness_red_zone(l)};
+	unsigned red_zone = liveness_red_zone(l);
+
+	return (struct snippet_place){.kept = unwind_registers(e->unwind, at),
+		.live = live,
+		.red_zone = (uint8_t)(red_zone > POPPED ? red_zone : POPPED)};
 }
 
 struct snippet_place scratch_before(struct edit *e, struct function *f, uint32_t insn)
 {
 	const struct liveness *l = edit_liveness(e, &f->public);
 
-	return place(l, liveness_before(l, insn));
+	return place(e, l, f->public.flow->insns[insn].address, liveness_before(l, insn));
 }
 
 struct snippet_place scratch_into(struct edit *e, struct function *f, uint32_t block)
 {
 	const struct liveness *l = edit_liveness(e, &f->public);
 
-	return place(l, liveness_in(l, block));
+	return place(e, l, f->public.flow->blocks[block].start, liveness_in(l, block));
 }

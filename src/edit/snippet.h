@@ -49,6 +49,7 @@ unsigned snippet_arguments(const struct snippet *s); /* how many it takes */
 #define SNIPPET_VARIABLES 2
 
 struct snippet_place {
+	uint16_t kept;    /* registers that must not be touched, not even saved and put back */
 	uint32_t live;    /* LIVE_*: what must survive; liveness_before and the like */
 	uint8_t red_zone; /* bytes below rsp that may be in use, 0 to 128; liveness_red_zone */
 	struct {

@@ -166,7 +166,7 @@ static uint8_t flags_written(const struct plan *p)
 
 static uint16_t held_registers(const struct plan *p)
 {
-	uint16_t held = 0;
+	uint16_t held = p->place->kept;
 
 	for (unsigned i = 0; i < SNIPPET_VARIABLES; i++) {
 		uint8_t reg = p->place->variable[i].reg;

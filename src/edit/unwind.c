@@ -10,6 +10,7 @@
 #include "edit/unwind_internal.h"
 #include "image/eh_pointer.h"
 #include "image/elf_file.h"
+#include "isa/form.h"
 
 /* What entries and tables are written with. */
 enum { POINTERS = PE_PCREL | PE_SDATA4 };
@@ -148,6 +149,17 @@ static int read_lsdas(struct unwind *u, const struct elf_file *f, const Elf64_Ph
 	return r;
 }
 
+static uint16_t machine_registers(uint32_t dwarf)
+{
+	static const uint8_t machine[16] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+		REG_RBP, REG_RSP, 8, 9, 10, 11, 12, 13, 14, 15};
+	uint16_t set = 0;
+
+	for (unsigned i = 0; i < 16; i++)
+		set |= (uint16_t)((dwarf >> i & 1) << machine[i]);
+	return set;
+}
+
 static void mark_unknown(struct unwind *u)
 {
 	struct unwind_rows rows = {0};
@@ -157,6 +169,7 @@ static void mark_unknown(struct unwind *u)
 			f->refused = "return of a signal handler";
 		if (!f->refused)
 			f->refused = unwind_read_rows(u, f, &rows);
+		f->registers = machine_registers(rows.registers);
 		if (!f->refused && f->fde.lsda)
 			f->refused = unwind_check_lsda(u, f);
 	}
@@ -226,6 +239,13 @@ const char *unwind_refusal(const struct unwind *u, uint64_t address)
 	const struct unwind_frame *f = find_frame(u, address);
 
 	return f ? f->refused : NULL;
+}
+
+uint16_t unwind_registers(const struct unwind *u, uint64_t address)
+{
+	const struct unwind_frame *f = find_frame(u, address);
+
+	return f ? f->registers : 0;
 }
 
 /* ---- pieces ---- */

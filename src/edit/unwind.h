@@ -38,6 +38,12 @@ void unwind_destroy(struct unwind *u);
 const char *unwind_refusal(const struct unwind *u, uint64_t address);
 
 /*
+ * Registers (by bit, as the machine numbers them) that the frames of the function around here are
+ * found by: code that is added to it must not even borrow them.
+ */
+uint16_t unwind_registers(const struct unwind *u, uint64_t address);
+
+/*
  * Appends to out (empty or aligned to 8), whose end is at `address`. Fragments in any order, with
  * nothing in them that is refused. -ERANGE when something lies farther away than 2 GB.
  */

@@ -24,6 +24,7 @@ struct unwind_cie {
 struct unwind_frame {
 	struct eh_fde fde;
 	uint32_t cie;
+	uint16_t registers; /* that its rules are based on, as the machine numbers them */
 	const char *refused;
 };
 
@@ -39,6 +40,7 @@ struct unwind_row {
 
 struct unwind_rows {
 	VEC(struct unwind_row) list;
+	uint32_t registers; /* that they are based on, by bit, as DWARF numbers them */
 };
 
 struct unwind {

@@ -13,6 +13,7 @@ enum { ROWS_MAX = 1 << 17 };
 
 enum {
 	OP_PLUS_UCONST = 0x23,
+	OP_REG0 = 0x50,
 	OP_BREG0 = 0x70,
 	OP_BREG_RSP = OP_BREG0 + CFI_RSP,
 	OP_BREG31 = 0x8f,
@@ -65,13 +66,19 @@ static void copy_operation(struct cursor *c, uint8_t op, uint32_t pushed, struct
 		buf_put(out, start, (size_t)(c->at - start));
 }
 
-/* Copies an expression for where rsp is lower; false when there is an operation we do not know. */
-static bool copy_expression(const struct cfi_rule *rule, uint32_t pushed, struct buf *out)
+/*
+ * Copies an expression for where rsp is lower, and adds the registers that it reads (by bit, as
+ * DWARF numbers them); false when there is an operation we do not know.
+ */
+static bool copy_expression(
+	const struct cfi_rule *rule, uint32_t pushed, struct buf *out, uint32_t *registers)
 {
 	struct cursor c = cursor_over(rule->expression, rule->size);
 
 	while (cursor_left(&c) && !c.failed) {
 		uint8_t op = cursor_u8(&c);
+		if (op >= OP_REG0 && op <= OP_BREG31)
+			*registers |= 1u << (op - OP_REG0) % 32;
 		buf_u8(out, op);
 		copy_operation(&c, op, pushed, out);
 	}
@@ -83,21 +90,24 @@ static bool is_expression(const struct cfi_rule *rule)
 	return rule->kind == CFI_EXPRESSION || rule->kind == CFI_VAL_EXPRESSION;
 }
 
-/* All of it can be written again. */
-static bool is_known(const struct cfi_row *row, struct buf *scratch)
+static bool is_rule_known(const struct cfi_rule *rule, struct buf *scratch, uint32_t *registers)
 {
+	if (rule->kind == CFI_REGISTER && rule->value < 32)
+		*registers |= 1u << rule->value;
+	return !is_expression(rule) || copy_expression(rule, 0, scratch, registers);
+}
+
+/* All of it can be written again; adds the registers that it is based on. */
+static bool is_known(const struct cfi_row *row, struct buf *scratch, uint32_t *registers)
+{
+	bool known = row->cfa.kind != CFI_UNSPECIFIED &&
+		     (row->cfa_offset >= 0 || row->cfa_offset % DATA_ALIGN == 0) &&
+		     is_rule_known(&row->cfa, scratch, registers);
+
+	for (size_t i = 0; known && i < CFI_REGISTERS; i++)
+		known = is_rule_known(&row->registers[i], scratch, registers);
 	scratch->n = 0;
-	if (row->cfa.kind == CFI_UNSPECIFIED ||
-		(row->cfa_offset < 0 && row->cfa_offset % DATA_ALIGN))
-		return false;
-	if (is_expression(&row->cfa) && !copy_expression(&row->cfa, 0, scratch))
-		return false;
-	for (size_t i = 0; i < CFI_REGISTERS; i++) {
-		const struct cfi_rule *rule = &row->registers[i];
-		if (is_expression(rule) && !copy_expression(rule, 0, scratch))
-			return false;
-	}
-	return true;
+	return known;
 }
 
 /* ---- reading ---- */
@@ -113,9 +123,10 @@ const char *unwind_read_rows(
 	if (!cie->understood)
 		return "unwind rules of an unknown kind";
 	out->list.n = 0;
+	out->registers = 0;
 	cfi_init(&c, &cie->cie, &cie->initial, &f->fde);
 	while (!refused && cfi_next(&c)) {
-		if (out->list.n == ROWS_MAX || !is_known(&c.row, &scratch))
+		if (out->list.n == ROWS_MAX || !is_known(&c.row, &scratch, &out->registers))
 			refused = "unwind rules of an unknown kind";
 		*vec_add(&out->list) = (struct unwind_row){.pc = c.pc, .row = c.row};
 	}
@@ -156,8 +167,9 @@ static void put_advance(struct buf *out, uint64_t n)
 static void put_expression(struct buf *out, const struct cfi_rule *rule, uint32_t pushed)
 {
 	struct buf b = {0};
+	uint32_t registers = 0;
 
-	copy_expression(rule, pushed, &b);
+	copy_expression(rule, pushed, &b, &registers);
 	buf_uleb(out, b.n);
 	buf_put(out, b.p, b.n);
 	buf_deinit(&b);

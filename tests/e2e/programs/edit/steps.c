@@ -1,6 +1,7 @@
 /*
  * Runs work() one instruction at a time and walks the stack at each of them: from everywhere the
  * frame of main must be found. Prints how often it was not, and what work() returned.
+ * Usage: steps [ROUNDS]
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -110,13 +111,13 @@ static NOINLINE unsigned work(unsigned n)
 	return sum;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	_Unwind_Backtrace(step, &(struct search){1}); /* loads what it needs */
 	goal = (_Unwind_Word)__builtin_dwarf_cfa();
 	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
 	sigaction(SIGTRAP, &action, NULL);
-	unsigned sum = work(6);
+	unsigned sum = work(argc > 1 ? (unsigned)atoi(argv[1]) : 6);
 	printf("lost %lu of %s, sum %u\n", lost, steps > 1000 ? "many" : "few", sum);
 	fprintf(stderr, "%lu steps\n", steps);
 	return 0;
