@@ -55,6 +55,17 @@ unwinds() { # COMPILER OPTION...
 	done
 }
 
+@test "the stack can be walked from every instruction of code that was added" {
+	gcc -O2 -o steps "$sources/steps.c"
+	same steps --exact
+	grep -q '^lost 0 of many' after.txt
+	gcc -O0 -no-pie -o steps "$sources/steps.c"
+	same steps --exact
+	grep -q '^lost 0 of many' after.txt
+	g++ -O2 -w -fnon-call-exceptions -pthread -o unwinds "$sources/unwinds.cc"
+	same unwinds --exact
+}
+
 @test "panics of Rust" {
 	command -v rustc || skip "no rustc"
 	rustc -O -o panics "$sources/panics.rs" || skip "rustc does not work here"
