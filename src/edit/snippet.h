@@ -53,7 +53,7 @@ struct snippet_place {
 	uint32_t live;    /* LIVE_*: what must survive; liveness_before and the like */
 	uint8_t red_zone; /* bytes below rsp that may be in use, 0 to 128; liveness_red_zone */
 	struct {
-		uint8_t reg;           /* REG_NONE: in memory */
+		uint8_t reg;           /* live; not rax, rsp or rbp; REG_NONE: in memory */
 		int32_t slot;          /* there: from rsp as it is at this place */
 	} variable[SNIPPET_VARIABLES]; /* of those that the snippet uses */
 };
