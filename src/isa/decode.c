@@ -3,6 +3,8 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 
+#include "isa/quick.h"
+
 static enum insn_kind classify(const ZydisDecodedInstruction *in)
 {
 	switch (in->mnemonic) {
@@ -63,7 +65,7 @@ static bool is_filler(const ZydisDecodedInstruction *in)
 }
 
 /* Sweeps over whole images come through here, so operands are left undecoded. */
-int isa_decode(const void *code, size_t n, uint64_t address, struct insn *out)
+int decode_by_zydis(const void *code, size_t n, uint64_t address, struct insn *out)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction in;
@@ -88,4 +90,9 @@ int isa_decode(const void *code, size_t n, uint64_t address, struct insn *out)
 		insn.memory &= UINT32_MAX;
 	*out = insn;
 	return 0;
+}
+
+int isa_decode(const void *code, size_t n, uint64_t address, struct insn *out)
+{
+	return quick_decode(code, n, address, out) ? 0 : decode_by_zydis(code, n, address, out);
 }

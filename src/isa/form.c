@@ -3,6 +3,8 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 
+#include "isa/quick.h"
+
 /* An instruction with its operands, as Zydis sees it. */
 struct decoded {
 	ZydisDecodedInstruction in;
@@ -118,6 +120,8 @@ static bool may_keep(ZydisMnemonic mnemonic)
 
 static void find_registers(const struct decoded *d, struct form *f)
 {
+	if (d->in.mnemonic == ZYDIS_MNEMONIC_NOP) /* though it may have an address */
+		return;
 	for (int i = 0; i < d->in.operand_count; i++) {
 		const ZydisDecodedOperand *op = &d->ops[i];
 
@@ -344,14 +348,14 @@ static uint8_t condition_of(const struct decoded *d)
 	return FORM_NO_CONDITION;
 }
 
-int isa_form(const void *code, size_t n, uint64_t address, struct form *out)
+int form_by_zydis(const void *code, size_t n, uint64_t address, struct form *out)
 {
 	ZydisDecoder decoder;
 	struct decoded d;
 	struct insn insn;
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	if (isa_decode(code, n, address, &insn) ||
+	if (decode_by_zydis(code, n, address, &insn) ||
 		ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code, n, &d.in, d.ops)))
 		return -EBADMSG;
 	struct form f = {.length = insn.length,
@@ -366,4 +370,9 @@ int isa_form(const void *code, size_t n, uint64_t address, struct form *out)
 	f.op = (uint8_t)find_op(&d, address, &f);
 	*out = f;
 	return 0;
+}
+
+int isa_form(const void *code, size_t n, uint64_t address, struct form *out)
+{
+	return quick_form(code, n, address, out) ? 0 : form_by_zydis(code, n, address, out);
 }
