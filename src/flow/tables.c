@@ -18,7 +18,7 @@ enum {
 struct resolver {
 	struct builder *b;
 	struct trace trace;
-	bool everything; /* in the round that only confirms */
+	enum trace_ways ways; /* of this round; that with everything only confirms */
 	bool changed;
 	uint32_t budget;
 	VEC(uint32_t) found; /* instructions that a jump goes to */
@@ -431,7 +431,7 @@ static struct flow_jump reconcile(
 {
 	struct flow_jump j = is_table(old) && !is_table(&f->jump) ? *old : f->jump;
 
-	if (r->everything && old->state == FLOW_JUMP_TAIL && !is_table(&j))
+	if (r->ways == TRACE_EVERYTHING && old->state == FLOW_JUMP_TAIL && !is_table(&j))
 		return *old;
 	if (r->found.n)
 		r->found.n = unique(r->found.p, r->found.n);
@@ -454,7 +454,7 @@ static void update(struct resolver *r, struct flow_jump *j, const struct finding
 		append_targets(r, j);
 		r->changed = true;
 	}
-	if ((old.state == FLOW_JUMP_TAIL) != (j->state == FLOW_JUMP_TAIL))
+	if ((old.state == FLOW_JUMP_TAIL) != (j->state == FLOW_JUMP_TAIL) && r->ways != TRACE_KNOWN)
 		r->changed = true;
 }
 
@@ -478,18 +478,34 @@ static void visit(void *arg, struct state *s, uint32_t insn)
 	}
 }
 
+static void run_round(struct resolver *r, enum trace_ways ways)
+{
+	r->ways = ways;
+	r->changed = false;
+	trace_run(&r->trace, ways, visit, r);
+}
+
+/* Where every jump is resolved, likely ways are those that are known. */
+static bool is_all_known(const struct resolver *r)
+{
+	vec_each (j, &r->b->jumps) {
+		if (j->state == FLOW_JUMP_UNRESOLVED)
+			return false;
+	}
+	return true;
+}
+
 /* Until no more is found. */
 static bool run_rounds(struct resolver *r, enum trace_ways ways)
 {
 	int round = 0;
 
+	r->changed = false;
 	do {
-		r->everything = r->changed = false;
-		trace_run(&r->trace, ways, visit, r);
-		if (!r->changed && ways != TRACE_KNOWN) {
-			r->everything = true;
-			trace_run(&r->trace, TRACE_EVERYTHING, visit, r);
-		}
+		if (ways == TRACE_KNOWN || r->changed || !is_all_known(r))
+			run_round(r, ways);
+		if (!r->changed && ways != TRACE_KNOWN)
+			run_round(r, TRACE_EVERYTHING);
 		builder_make_blocks(r->b);
 	} while (r->changed && ++round < ROUNDS_MAX);
 	return round < ROUNDS_MAX;

@@ -106,6 +106,8 @@ static void arrive(struct run *r, uint32_t to, const struct state *s)
 	struct node *n = &r->nodes[to];
 	struct state joined;
 
+	if (n->order == GRAPH_NONE)
+		return;
 	if (r->last && n->header)
 		return; /* it has what holds after any number of turns */
 	if (!n->in) {
@@ -166,24 +168,53 @@ static void make_graph(struct run *r, enum trace_ways ways)
 	vec_deinit(&edges);
 }
 
+/* Only what leads to an indirect jump matters. */
+static bool *find_useful(const struct run *r)
+{
+	bool *useful = xcalloc(r->root + 1, sizeof *useful);
+	_cleanup_free_ uint32_t *stack = xmalloc((r->root + 1) * sizeof *stack);
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < r->b->blocks.n; k++) {
+		if (!is_indirect(r->b, k))
+			continue;
+		useful[k] = true;
+		stack[n++] = k;
+	}
+	while (n) {
+		uint32_t k = stack[--n];
+		graph_each_in (e, &r->graph, k) {
+			uint32_t from = r->graph.edge[*e].from;
+			if (useful[from])
+				continue;
+			useful[from] = true;
+			stack[n++] = from;
+		}
+	}
+	return useful;
+}
+
 static void order_nodes(struct run *r)
 {
 	struct graph_walk w;
+	_cleanup_free_ bool *useful = find_useful(r);
 
 	graph_walk_init(&w, &r->graph, r->root);
-	r->nreached = w.reached;
 	r->sequence = xmalloc((w.reached + 1) * sizeof *r->sequence);
 	for (uint32_t n = 0; n <= r->root; n++)
 		r->nodes[n].order = GRAPH_NONE;
 	for (uint32_t i = 0; i < w.reached; i++) {
-		r->sequence[i] = w.postorder[w.reached - 1 - i];
-		r->nodes[r->sequence[i]].order = i;
+		uint32_t node = w.postorder[w.reached - 1 - i];
+		if (!useful[node])
+			continue;
+		r->nodes[node].order = r->nreached;
+		r->sequence[r->nreached++] = node;
 	}
 	graph_walk_deinit(&w);
 	for (uint32_t e = 0; e < r->graph.edges; e++) {
 		struct graph_edge edge = r->graph.edge[e];
 		uint32_t from = r->nodes[edge.from].order, to = r->nodes[edge.to].order;
-		if (from != GRAPH_NONE && to <= from)
+		if (from != GRAPH_NONE && to != GRAPH_NONE && to <= from)
 			r->nodes[edge.to].header = true;
 	}
 	for (uint32_t n = 0; n <= r->root; n++)
@@ -223,7 +254,7 @@ static void leave_block(struct run *r, uint32_t k, const struct state *s)
 		state_branch(&r->t->m, &branched, condition, r->b->kinds.p[e] == FLOW_EDGE_JUMP);
 		arrive(r, to, &branched);
 	}
-	if (block->end == FLOW_UNRESOLVED && r->nodes[r->unseen].order != GRAPH_NONE)
+	if (block->end == FLOW_UNRESOLVED)
 		arrive(r, r->unseen, s);
 }
 
