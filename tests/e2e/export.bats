@@ -136,7 +136,7 @@ END
 	run --separate-stderr counts --comm nobody
 	[ "$status" -eq 0 ]
 	[ "$output" = "" ]
-	[ "$stderr" = "culprit: no samples in what was selected" ]
+	[ "$stderr" = "culprit: no samples and no exact counts in what was selected" ]
 }
 
 @test "help" {
