@@ -232,6 +232,7 @@ bool quick_decode(const uint8_t *code, size_t n, uint64_t address, struct insn *
 		out->value = (uint64_t)q.immediate;
 	out->filler = q.opcode == 0x90 || q.opcode == 0x11f;
 	if (q.rip) {
+		out->relative = true;
 		out->memory = next + (uint64_t)(int64_t)q.displacement;
 		out->behind = (uint8_t)(q.length - q.behind);
 	}

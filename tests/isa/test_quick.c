@@ -38,8 +38,9 @@ static bool same_form(const struct form *a, const struct form *b)
 static bool same_insn(const struct insn *a, const struct insn *b)
 {
 	return a->address == b->address && a->length == b->length && a->kind == b->kind &&
-	       a->target == b->target && a->memory == b->memory && a->behind == b->behind &&
-	       a->low == b->low && a->value == b->value && a->filler == b->filler;
+	       a->target == b->target && a->relative == b->relative && a->memory == b->memory &&
+	       a->behind == b->behind && a->low == b->low && a->value == b->value &&
+	       a->filler == b->filler;
 }
 
 /* Returns whether it is one that is known without Zydis. */
