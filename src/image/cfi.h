@@ -56,7 +56,7 @@ struct cfi {
 	uint64_t pc, until, end;
 	struct cfi_row row;
 	VEC(struct cfi_row) remembered;
-	bool failed; /* something was not understood: row is what was known before */
+	bool failed; /* something was not understood, and the row is no more than a guess */
 };
 
 /* The rows of an FDE, or what its CIE sets up (fde NULL, which then is one row). */
