@@ -160,18 +160,25 @@ static uint16_t machine_registers(uint32_t dwarf)
 	return set;
 }
 
+static const char *judge(struct unwind *u, struct unwind_frame *f, struct unwind_rows *rows)
+{
+	uint32_t registers = 0;
+
+	if (u->cies.p[f->cie].cie.signal)
+		return "return of a signal handler";
+	if (!unwind_read_rows(u, f, rows) || !unwind_check_rows(rows, &registers))
+		return "unwind rules of an unknown kind";
+	f->registers = machine_registers(registers);
+	return f->fde.lsda ? unwind_check_lsda(u, f) : NULL;
+}
+
 static void mark_unknown(struct unwind *u)
 {
 	struct unwind_rows rows = {0};
 
 	vec_each (f, &u->frames) {
-		if (u->cies.p[f->cie].cie.signal)
-			f->refused = "return of a signal handler";
 		if (!f->refused)
-			f->refused = unwind_read_rows(u, f, &rows);
-		f->registers = machine_registers(rows.registers);
-		if (!f->refused && f->fde.lsda)
-			f->refused = unwind_check_lsda(u, f);
+			f->refused = judge(u, f, &rows);
 	}
 	vec_deinit(&rows.list);
 }

@@ -40,7 +40,6 @@ struct unwind_row {
 
 struct unwind_rows {
 	VEC(struct unwind_row) list;
-	uint32_t registers; /* that they are based on, by bit, as DWARF numbers them */
 };
 
 struct unwind {
@@ -76,9 +75,12 @@ bool unwind_put_relative(struct buf *out, uint64_t address, uint64_t target);
 
 /* ---- rows (unwind_rows.c) ---- */
 
-/* All rows of a frame; NULL, or why they cannot be written anew. */
-const char *unwind_read_rows(
+/* All rows of a frame; false when there are instructions that are not understood. */
+bool unwind_read_rows(
 	const struct unwind *u, const struct unwind_frame *f, struct unwind_rows *out);
+
+/* Whether all can be written anew. Adds the registers they are based on, as DWARF numbers them. */
+bool unwind_check_rows(const struct unwind_rows *rows, uint32_t *registers);
 
 /* Appends the instructions that bring a piece's rows about. */
 void unwind_put_rows(const struct unwind_cie *cie, const struct unwind_rows *rows,

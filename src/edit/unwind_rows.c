@@ -2,7 +2,7 @@
  * The rows of a frame along new code: the original's, in the order of the new code, written as
  * differences of one row and the next (DWARF 5, 6.4.2).
  */
-#include <stdlib.h>
+#include <string.h>
 
 #include "edit/unwind_internal.h"
 
@@ -112,29 +112,32 @@ static bool is_known(const struct cfi_row *row, struct buf *scratch, uint32_t *r
 
 /* ---- reading ---- */
 
-const char *unwind_read_rows(
-	const struct unwind *u, const struct unwind_frame *f, struct unwind_rows *out)
+bool unwind_read_rows(const struct unwind *u, const struct unwind_frame *f, struct unwind_rows *out)
 {
 	const struct unwind_cie *cie = &u->cies.p[f->cie];
-	const char *refused = NULL;
-	struct buf scratch = {0};
 	struct cfi c;
 
-	if (!cie->understood)
-		return "unwind rules of an unknown kind";
 	out->list.n = 0;
-	out->registers = 0;
 	cfi_init(&c, &cie->cie, &cie->initial, &f->fde);
-	while (!refused && cfi_next(&c)) {
-		if (out->list.n == ROWS_MAX || !is_known(&c.row, &scratch, &out->registers))
-			refused = "unwind rules of an unknown kind";
-		*vec_add(&out->list) = (struct unwind_row){.pc = c.pc, .row = c.row};
+	while (out->list.n < ROWS_MAX && cfi_next(&c)) {
+		struct unwind_row *row = vec_add(&out->list);
+		row->pc = c.pc;
+		row->row = c.row;
 	}
-	if (c.failed)
-		refused = "unwind rules of an unknown kind";
+	bool all = !c.failed && c.until == c.end;
 	cfi_deinit(&c);
+	return all && cie->understood;
+}
+
+bool unwind_check_rows(const struct unwind_rows *rows, uint32_t *registers)
+{
+	struct buf scratch = {0};
+	bool known = true;
+
+	vec_each (row, &rows->list)
+		known = known && is_known(&row->row, &scratch, registers);
 	buf_deinit(&scratch);
-	return refused;
+	return known;
 }
 
 /* ---- writing ---- */
@@ -276,7 +279,8 @@ static void put_difference(struct buf *out, const struct unwind_cie *cie, const 
 	for (size_t i = 0; i < CFI_REGISTERS; i++) {
 		const struct cfi_rule *a = &from->row->registers[i], *b = &to->row->registers[i];
 		bool shifted = from->pushed != to->pushed && is_expression(b);
-		if (shifted || !cfi_rule_equal(a, b))
+		bool same = !memcmp(a, b, sizeof *a) || cfi_rule_equal(a, b); /* mostly the first */
+		if (shifted || !same)
 			put_rule(out, cie, i, b, to->pushed);
 	}
 	if (from->row->args_size != to->row->args_size) {
