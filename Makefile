@@ -215,6 +215,7 @@ fuzz-replay: $(FUZZ)
 torture: all helpers
 	tests/torture/run -k null
 	tests/torture/run -k exact
+	tests/torture/run -s -k exact
 	tests/torture/random
 
 layers:
@@ -272,4 +273,6 @@ format:
 clean:
 	rm -rf build
 
--include $(shell find build -name '*.d' 2>/dev/null)
+# Not those of programs that tests and measures unpack there.
+-include $(shell find build \( -path build/torture -o -path build/bench/sources \) -prune -o -name '*.d' -print \
+	2>/dev/null)
