@@ -100,6 +100,7 @@ static uint16_t section_of(const struct tables *t, uint64_t vaddr)
 	return SHN_ABS;
 }
 
+/* Global ones, for gdb looks for main among those, and prefers the one that lies higher. */
 static void put_symbols(struct tables *t, struct buf *symbols, struct buf *strings)
 {
 	uint16_t in = SHN_ABS;
@@ -112,7 +113,7 @@ static void put_symbols(struct tables *t, struct buf *symbols, struct buf *strin
 			end = in == SHN_ABS ? 0 : last + t->o->sections.p[in - t->nold].size;
 		}
 		Elf64_Sym sym = {.st_name = add_string(strings, s->name),
-			.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
+			.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
 			.st_shndx = in,
 			.st_value = s->vaddr,
 			.st_size = s->size};
@@ -137,27 +138,6 @@ static bool symtab_is_sound(const struct tables *t, const Elf64_Shdr *s)
 	       section_bytes(t->o, &t->sections.p[s->sh_link]);
 }
 
-/* Relocations that the linker left (--emit-relocs) name symbols by number. */
-static void renumber(struct tables *t, size_t symtab, uint64_t from, uint64_t by)
-{
-	for (size_t i = 1; i < t->nold; i++) {
-		const Elf64_Shdr *s = &t->sections.p[i];
-		const uint8_t *p = section_bytes(t->o, s);
-		if (s->sh_type != SHT_RELA || s->sh_link != symtab || !p)
-			continue;
-		for (uint64_t k = 0; k < s->sh_size / sizeof(Elf64_Rela); k++) {
-			Elf64_Rela r;
-			uint8_t *at = t->o->image.p + s->sh_offset + k * sizeof r;
-			memcpy(&r, at, sizeof r);
-			if (ELF64_R_SYM(r.r_info) < from)
-				continue;
-			r.r_info += by << 32;
-			memcpy(at, &r, sizeof r);
-		}
-	}
-}
-
-/* Local symbols stand before the global ones: the new ones go between. */
 static void extend_symtab(struct tables *t, size_t index)
 {
 	Elf64_Shdr *s = &t->sections.p[index];
@@ -165,17 +145,13 @@ static void extend_symtab(struct tables *t, size_t index)
 		return;
 	Elf64_Shdr *names = &t->sections.p[s->sh_link];
 	const uint8_t *old = section_bytes(t->o, s);
-	uint64_t locals = s->sh_info * sizeof(Elf64_Sym);
 	bool shared = s->sh_link == t->names_index;
 	struct buf symbols = {0}, strings = {0};
 
 	if (!shared)
 		buf_put(&strings, section_bytes(t->o, names), names->sh_size);
-	buf_put(&symbols, old, locals);
+	buf_put(&symbols, old, s->sh_size);
 	put_symbols(t, &symbols, shared ? &t->names : &strings);
-	buf_put(&symbols, old + locals, s->sh_size - locals);
-	renumber(t, index, s->sh_info, t->o->symbols.n);
-	s->sh_info += (uint32_t)t->o->symbols.n;
 	append(t, s, &symbols);
 	if (!shared)
 		append(t, names, &strings);
@@ -195,7 +171,7 @@ static void make_symtab(struct tables *t)
 	*s = (Elf64_Shdr){.sh_name = add_string(&t->names, ".symtab"),
 		.sh_type = SHT_SYMTAB,
 		.sh_link = (uint32_t)t->sections.n,
-		.sh_info = (uint32_t)t->o->symbols.n + 1,
+		.sh_info = 1,
 		.sh_addralign = 8,
 		.sh_entsize = sizeof(Elf64_Sym)};
 	append(t, s, &symbols);

@@ -82,7 +82,7 @@ check() { # NAME COMPILER [FLAG...]
 		edit --strict $file e
 		readelf -aW e 2>&1 >/dev/null | tee said
 		[ ! -s said ]
-		[ "$(nm e | grep -c ' t ')" -ge 3 ]
+		[ "$(nm e | grep -c ' T ')" -ge 3 ]
 		strip -o f e 2>said
 		objcopy --strip-debug e g 2>>said
 		[ ! -s said ]

@@ -121,7 +121,7 @@ static void check_program(const char *flags)
 	edit("a", "b");
 	check_runs("b");
 	inspect("a", "b");
-	shell("nm b | grep -q ' t added$'");
+	shell("nm b | grep -q ' T added$'");
 	shell("cp b c && strip c 2>said && test ! -s said && rm said");
 	check_runs("c");
 	shell("objcopy --strip-debug b c 2>said && test ! -s said && rm said");
@@ -130,7 +130,7 @@ static void check_program(const char *flags)
 	edit("c", "b");
 	check_runs("b");
 	inspect("c", "b");
-	shell("nm b | grep -q ' t added$'");
+	shell("nm b | grep -q ' T added$'");
 }
 
 static void test_programs(void **state)
@@ -182,7 +182,7 @@ static void test_without_sections(void **state)
 	shell("printf '\\0\\0\\0\\0\\0\\0' | dd of=nosec bs=1 seek=58 conv=notrunc status=none");
 	edit("nosec", "b");
 	check_runs("b");
-	shell("nm b | grep -q ' t added$'");
+	shell("nm b | grep -q ' T added$'");
 }
 
 static void test_note(void **state)
