@@ -149,7 +149,7 @@ $$(BUILD)/tests/$(1)/%: tests/$(1)/%.c $$(BUILD)/libtests.a $$(BUILD)/libculprit
 endef
 $(foreach r,analyze cmd fixtures,$(eval $(call WITH_FIXTURES,$(r))))
 e2e: $(BUILD)/tests/fixtures/makedb $(BUILD)/tests/fixtures/anchor_rate $(BUILD)/tests/fixtures/follow_walks
-e2e: build/bench/exact_counts build/bench/score
+e2e: build/bench/exact_counts build/bench/score $(BUILD)/tests/torture/clobber
 
 build/fuzz/%.o: %.c | $(SKELETONS) build/gen/rt/blob.h build/.packages
 	@mkdir -p $(@D)

@@ -18,21 +18,30 @@ marked() { # MARK SOURCE
 	sed -n "s,^// $1: ,,p" "$2"
 }
 
-# Compiles a program, edits it strictly, and runs both; the functions that it marks must be edited.
-check() { # NAME COMPILER [FLAG...]
-	local name=$1 source=$sources/$1.c got=0 want=0 function
-	shift
+compile() { # NAME COMPILER [FLAG...]: old/a
 	mkdir -p old new
 	# shellcheck disable=SC2046
-	"$@" -w -D_GNU_SOURCE $(marked flags "$source") -o old/a "$source" -ldl
-	edit --strict --report --json old/a new/a >report || return 1
+	"${@:2}" -w -D_GNU_SOURCE $(marked flags "$sources/$1.c") -o old/a "$sources/$1.c" -ldl
+}
+
+# new/a must do what old/a does.
+same() { # WORDS
+	local got=0 want=0
 	"$PWD/old/a" >said.old 2>&1 || want=$?
 	"$PWD/new/a" >said.new 2>&1 || got=$?
-	cmp said.old said.new || { echo "$name, $*: another output"; return 1; }
-	[ "$want" = "$got" ] || { echo "$name, $*: status $got, not $want"; return 1; }
-	for function in $(marked edited "$source"); do
+	cmp said.old said.new || { echo "$*: another output"; return 1; }
+	[ "$want" = "$got" ] || { echo "$*: status $got, not $want"; return 1; }
+}
+
+# Compiles a program and edits it strictly; the functions that it marks must be edited.
+check() { # NAME COMPILER [FLAG...]
+	local function
+	compile "$@"
+	edit --strict --report --json old/a new/a >report || return 1
+	same "$@" || return 1
+	for function in $(marked edited "$sources/$1.c"); do
 		jq -e --arg f "$function" '[.refused[].function] | index($f) | not' report >/dev/null || {
-			echo "$name, $*: $function is refused"
+			echo "$*: $function is refused"
 			return 1
 		}
 	done
@@ -61,6 +70,18 @@ check() { # NAME COMPILER [FLAG...]
 	for name in calls flags goto ifunc longjmp signals tables threads; do
 		check $name gcc -O0
 		check $name clang -O2
+	done
+}
+
+@test "hard cases with all that is dead overwritten, before every instruction and on every edge" {
+	for source in "$sources"/*.c; do
+		name=$(basename "$source" .c)
+		for flags in -fpie "-fno-pie -no-pie"; do
+			# shellcheck disable=SC2086
+			compile "$name" gcc -O2 $flags
+			"$(dirname "$CULPRIT")/tests/torture/clobber" edit --strict ./old/a -o new/a
+			same "$name" "$flags"
+		done
 	done
 }
 
