@@ -96,6 +96,13 @@ check() { # NAME COMPILER [FLAG...]
 		"$(python3 -c 'import zlib; print(zlib.crc32(b"x" * 9999))')" ]
 }
 
+@test "the edited culprit edits as the unedited one does" {
+	edit --strict "$CULPRIT" culprit
+	edit --strict /bin/bash want
+	./culprit edit --strict /bin/bash -o got
+	cmp want got
+}
+
 @test "strip, objcopy and readelf have nothing to say; names are there" {
 	gcc -O2 -w -o a "$sources/cold.c"
 	strip -o s a
