@@ -321,7 +321,16 @@ static uint64_t add_blocks(const struct account *a, exact_rows *rows)
 	return sum;
 }
 
-/* Through tables that jumps share, it is not known which of them sent what. */
+/* The block that a link leaves. Of tables that jumps share it is not known which of them sent what,
+ * so there is none. */
+static uint32_t source_of(const struct account *a, const struct exact_link *l)
+{
+	if (l->from < a->function.blocks.n || l->from == exact_outside(&a->function) ||
+		graph_in_degree(&a->graph, l->from) != 1)
+		return l->from;
+	return a->graph.edge[a->graph.in[a->graph.in_first[l->from]]].from;
+}
+
 static void add_edges(const struct account *a, exact_rows *rows)
 {
 	size_t n = a->function.blocks.n;
@@ -330,9 +339,9 @@ static void add_edges(const struct account *a, exact_rows *rows)
 		const struct exact_link *l = &a->function.links.p[i];
 		const struct exact_block *from;
 
-		if (l->from >= n || l->to >= n)
+		if (source_of(a, l) >= n || l->to >= n)
 			continue;
-		from = &a->function.blocks.p[l->from];
+		from = &a->function.blocks.p[source_of(a, l)];
 		*vec_add(rows) = (struct exact_row){a->function.start, EXACT_EDGE,
 			from->start + from->size - from->last, a->function.blocks.p[l->to].start,
 			a->count[i]};

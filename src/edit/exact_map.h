@@ -57,7 +57,7 @@ struct exact_function {
 	uint64_t first; /* counter */
 	VEC(struct exact_block) blocks;
 	VEC(struct exact_link) links;
-	uint32_t tables; /* nodes that stand for jump tables */
+	uint32_t tables; /* nodes for ways out that blocks share, or that one has to itself */
 };
 
 static inline uint32_t exact_outside(const struct exact_function *f)

@@ -122,6 +122,32 @@ static void find_tables(struct modelling *m)
 	free(holder);
 }
 
+/* ---- blocks that are loops ---- */
+
+static bool turns_itself(const struct flow *f, uint32_t block)
+{
+	bool turns = false;
+
+	if (f->blocks[block].end != FLOW_BRANCHES)
+		return false;
+	graph_each_out (e, &f->graph, block) {
+		uint32_t to = f->graph.edge[*e].to;
+		if (to == f->exit_node)
+			return false;
+		turns |= to == block && f->edge_kind[*e] == FLOW_EDGE_JUMP;
+	}
+	return turns;
+}
+
+/* Such a block is cheaper to count than its branch, where a counter has to be jumped to: it gets a
+ * node that its ways out leave from, as those through a table. */
+static void divide_loops(struct modelling *m)
+{
+	for (uint32_t i = 0; i < m->flow->nblocks; i++)
+		if (m->table[i] == GRAPH_NONE && turns_itself(m->flow, i))
+			m->table[i] = m->flow->nblocks + m->out->tables++;
+}
+
 /* ---- how often ---- */
 
 #define LOOP_TURNS   8.0
@@ -252,7 +278,7 @@ static void add_links(struct modelling *m)
 	for (uint32_t i = 0; i < f->nblocks; i++)
 		if (m->table[i] != GRAPH_NONE)
 			add_link(m, i, m->table[i], EXACT_LINK_INSIDE, EXACT_BEFORE,
-				last_insn(f, i));
+				turns_itself(f, i) ? f->blocks[i].first : last_insn(f, i));
 }
 
 void exact_model(const struct exact_scene *s, struct edit_function *f, struct exact_function *out,
@@ -271,6 +297,7 @@ void exact_model(const struct exact_scene *s, struct edit_function *f, struct ex
 		add_block(&m, i);
 	if (flow->njumps > 1)
 		find_tables(&m);
+	divide_loops(&m);
 	m.often = xcalloc(flow->nblocks + out->tables + 1, sizeof *m.often);
 	guess_often(&m);
 	add_links(&m);

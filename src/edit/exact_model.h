@@ -1,8 +1,8 @@
 /*
  * The graph of a function as it is counted: its flow, with one node for all that is outside, with
- * nodes for jump tables that several jumps share, and with calls taken apart that come back several
- * times or never. Says for every link where in the code it can be counted, and how often it is
- * likely taken.
+ * nodes for jump tables that several jumps share and for ways out of blocks that are loops, and
+ * with calls taken apart that come back several times or never. Says for every link where in the
+ * code it can be counted, and how often it is likely taken.
  */
 #ifndef CULPRIT_EDIT_EXACT_MODEL_H
 #define CULPRIT_EDIT_EXACT_MODEL_H
