@@ -240,7 +240,7 @@ static int run(const struct edit_verb *v)
 	if (r) {
 		cmd_progress_end();
 		int code = cmd_fail(&e);
-		return r == -EPERM || r == -EEXIST ? EXIT_NO : code;
+		return r == -EPERM || r == -EEXIST || r == -EOPNOTSUPP ? EXIT_NO : code;
 	}
 	r = work(v, edit, &e);
 	edit_destroy(edit);

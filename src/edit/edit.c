@@ -192,6 +192,22 @@ static void refuse_undescribed(struct edit *e, const struct elf_file *file)
 
 /* ---- opening ---- */
 
+/* Without unwind tables nobody knows where functions are, and nobody could unwind through new ones.
+ */
+static int open_unwind(
+	struct edit *e, const char *path, const struct elf_file *file, struct err *err)
+{
+	struct err why = {0};
+	int r = unwind_create(file, &e->unwind, &why);
+
+	if (r == -ENOENT)
+		return err_set(err, -EOPNOTSUPP,
+			"%s: it has no unwind tables (.eh_frame), which tell where its functions "
+			"are: not edited",
+			path);
+	return r ? err_set(err, r, "%s: %s", path, why.text) : 0;
+}
+
 static int open_parts(struct edit *e, const char *path, int fd, struct err *err)
 {
 	struct elf_file file;
@@ -204,7 +220,7 @@ static int open_parts(struct edit *e, const char *path, int fd, struct err *err)
 	if ((r = elf_file_open(&file, fd, path, err)) < 0)
 		return r;
 	elf_file_read_sections(&file);
-	r = unwind_create(&file, &e->unwind, err);
+	r = open_unwind(e, path, &file, err);
 	if (r == 0) {
 		list_functions(e);
 		refuse_undescribed(e, &file);

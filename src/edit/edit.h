@@ -38,7 +38,10 @@ struct edit_function {
 	bool chosen; /* true at first; tools may clear it, then it is not moved */
 };
 
-/* -EPERM for files that must not be edited; -ENOEXEC, -EBADMSG for those that cannot be. */
+/*
+ * -EPERM for files that must not be edited, -EEXIST for edited ones, -EOPNOTSUPP for those without
+ * unwind tables; -ENOEXEC, -EBADMSG for what is no program.
+ */
 int edit_open(
 	const char *path, const struct edit_options *options, struct edit **out, struct err *e);
 void edit_destroy(struct edit *e);

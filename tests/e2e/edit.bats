@@ -145,6 +145,11 @@ check() { # NAME COMPILER [FLAG...]
 	printf '~Module signature appended~\n' >>signed
 	run "$CULPRIT" edit signed -o x
 	fails_with 1 signed signature
+	gcc -O2 -w -nostdlib -static -fno-asynchronous-unwind-tables -o bare -x c - <<-END
+		void _start(void) { for (;;) asm volatile("syscall" :: "a"(60), "D"(0)); }
+	END
+	run "$CULPRIT" edit bare -o x
+	fails_with 1 bare 'no unwind tables'
 	echo text >text
 	run "$CULPRIT" edit text -o x
 	fails_with 2 text ELF
