@@ -1,7 +1,7 @@
 #include "edit/exact_model.h"
 
 #include "edit/endings.h"
-#include "flow/loops.h"
+#include "edit/guess.h"
 #include "isa/decode.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct modelling {
 	struct edit_function *function;
 	struct exact_function *out;
 	exact_places *places;
-	double *often;   /* by node of the model */
+	double *often;   /* by edge of the flow */
 	bool *apart;     /* by block: its call comes back several times or never */
 	uint32_t *table; /* by block: the table node that it jumps through, GRAPH_NONE */
 };
@@ -122,66 +122,9 @@ static void find_tables(struct modelling *m)
 	free(holder);
 }
 
-/* ---- blocks that are loops ---- */
+/* ---- what counting costs ---- */
 
-static bool turns_itself(const struct flow *f, uint32_t block)
-{
-	bool turns = false;
-
-	if (f->blocks[block].end != FLOW_BRANCHES)
-		return false;
-	graph_each_out (e, &f->graph, block) {
-		uint32_t to = f->graph.edge[*e].to;
-		if (to == f->exit_node)
-			return false;
-		turns |= to == block && f->edge_kind[*e] == FLOW_EDGE_JUMP;
-	}
-	return turns;
-}
-
-/* Such a block is cheaper to count than its branch, where a counter has to be jumped to: it gets a
- * node that its ways out leave from, as those through a table. */
-static void divide_loops(struct modelling *m)
-{
-	for (uint32_t i = 0; i < m->flow->nblocks; i++)
-		if (m->table[i] == GRAPH_NONE && turns_itself(m->flow, i))
-			m->table[i] = m->flow->nblocks + m->out->tables++;
-}
-
-/* ---- how often ---- */
-
-#define LOOP_TURNS   8.0
-#define LOOP_DEEPEST 8
-#define COLD         0.01
-#define STUB         2.0 /* what a counter costs that has to be jumped to, by one in line */
-
-static bool is_cold(const struct modelling *m, uint32_t block)
-{
-	const struct procedure *p = m->function->procedure;
-	const struct flow_block *b = &m->flow->blocks[block];
-
-	return b->end == FLOW_STOPS || b->start - p->ranges[0].start >= p->ranges[0].size;
-}
-
-static void guess_often(struct modelling *m)
-{
-	const struct flow *f = m->flow;
-	struct loops loops;
-
-	loops_init(&loops, &f->graph, f->entry_node);
-	for (uint32_t i = 0; i < f->nblocks; i++) {
-		uint32_t loop = loops.of[i],
-			 depth = loop == GRAPH_NONE ? 0 : loops.loop[loop].depth;
-
-		m->often[i] = is_cold(m, i) ? COLD : 1;
-		for (uint32_t d = 0; d < depth && d < LOOP_DEEPEST; d++)
-			m->often[i] *= LOOP_TURNS;
-	}
-	loops_deinit(&loops);
-	for (uint32_t i = 0; i < f->nblocks; i++)
-		if (m->table[i] != GRAPH_NONE && m->often[m->table[i]] < m->often[i])
-			m->often[m->table[i]] = m->often[i];
-}
+#define STUB 2.0 /* a counter that has to be jumped to, by one in line */
 
 static bool is_in_line(const struct flow *f, uint32_t edge)
 {
@@ -191,19 +134,49 @@ static bool is_in_line(const struct flow *f, uint32_t edge)
 	       graph_in_degree(&f->graph, e->to) == 1;
 }
 
+/*
+ * A counter on a branch may have to be jumped to; one in the block before it tells as much. So such
+ * blocks are divided: they get a node that their ways out leave from, as those through a table.
+ */
+static bool is_divided(const struct flow *f, uint32_t block)
+{
+	bool apart = false;
+
+	if (f->blocks[block].end != FLOW_BRANCHES)
+		return false;
+	graph_each_out (e, &f->graph, block) {
+		if (f->graph.edge[*e].to == f->exit_node)
+			return false;
+		apart |= !is_in_line(f, *e);
+	}
+	return apart;
+}
+
+static void divide_blocks(struct modelling *m)
+{
+	for (uint32_t i = 0; i < m->flow->nblocks; i++)
+		if (m->table[i] == GRAPH_NONE && is_divided(m->flow, i))
+			m->table[i] = m->flow->nblocks + m->out->tables++;
+}
+
 /* ---- links ---- */
 
 static void add_link(struct modelling *m, uint32_t from, uint32_t to, enum exact_link_kind kind,
-	enum exact_how how, uint32_t where)
+	const struct exact_place *place)
 {
-	uint32_t outside = exact_outside(m->out);
-	double x = from == outside ? m->often[to] : m->often[from];
-	double y = to == outside ? x : m->often[to];
-
 	*vec_add(&m->out->links) = (struct exact_link){.from = from, .to = to, .kind = kind};
-	*vec_add(m->places) = (struct exact_place){how, where, x < y ? x : y};
-	if (how == EXACT_ON_EDGE && !is_in_line(m->flow, where))
-		m->places->p[m->places->n - 1].weight *= STUB;
+	*vec_add(m->places) = *place;
+}
+
+static struct exact_place on_edge(const struct modelling *m, uint32_t edge)
+{
+	struct exact_place p = {EXACT_ON_EDGE, edge, m->often[edge]};
+
+	if (!edit_edge_carries(m->function, edge))
+		p.how = EXACT_NOWHERE;
+	if (!is_in_line(m->flow, edge))
+		p.weight *= STUB;
+	return p;
 }
 
 static uint32_t last_insn(const struct flow *f, uint32_t block)
@@ -211,14 +184,21 @@ static uint32_t last_insn(const struct flow *f, uint32_t block)
 	return f->blocks[block].first + f->blocks[block].count - 1;
 }
 
+/* Before the last instruction of a block: however it goes on. */
+static struct exact_place at_end(const struct modelling *m, uint32_t block)
+{
+	struct exact_place p = {EXACT_BEFORE, last_insn(m->flow, block), 0};
+
+	graph_each_out (e, &m->flow->graph, block)
+		p.weight += m->often[*e];
+	return p;
+}
+
 static const uint8_t kinds[] = {
-	[FLOW_EDGE_ENTRY] = EXACT_LINK_ENTRY,
-	[FLOW_EDGE_FALL] = EXACT_LINK_INSIDE,
-	[FLOW_EDGE_JUMP] = EXACT_LINK_INSIDE,
-	[FLOW_EDGE_TABLE] = EXACT_LINK_INSIDE,
 	[FLOW_EDGE_RETURN] = EXACT_LINK_RETURN,
 	[FLOW_EDGE_TAIL] = EXACT_LINK_TAIL,
 	[FLOW_EDGE_STOP] = EXACT_LINK_STOP,
+	[FLOW_EDGE_UNSEEN] = EXACT_LINK_LEAVE,
 };
 
 static void add_edge(struct modelling *m, uint32_t edge)
@@ -226,39 +206,41 @@ static void add_edge(struct modelling *m, uint32_t edge)
 	const struct flow *f = m->flow;
 	struct graph_edge e = f->graph.edge[edge];
 	uint32_t outside = exact_outside(m->out);
-	enum flow_edge_kind kind = f->edge_kind[edge];
-	enum exact_how how = edit_edge_carries(m->function, edge) ? EXACT_ON_EDGE : EXACT_NOWHERE;
+	struct exact_place place = on_edge(m, edge);
 
-	if (kind == FLOW_EDGE_ENTRY)
-		add_link(m, outside, e.to, EXACT_LINK_ENTRY, EXACT_AT_ENTRY, 0);
-	else if (e.from == f->entry_node)
-		add_link(m, outside, e.to, EXACT_LINK_ENTERED, how, edge);
-	else if (e.to != f->exit_node)
-		add_link(m, e.from, e.to, EXACT_LINK_INSIDE, how, edge);
-	else if (how == EXACT_NOWHERE && graph_out_degree(&f->graph, e.from) == 1)
-		add_link(m, e.from, outside, EXACT_LINK_LEAVE, EXACT_BEFORE, last_insn(f, e.from));
-	else
-		add_link(m, e.from, outside,
-			kind == FLOW_EDGE_UNSEEN ? EXACT_LINK_LEAVE : kinds[kind], how, edge);
+	if (f->edge_kind[edge] == FLOW_EDGE_ENTRY) {
+		place = (struct exact_place){EXACT_AT_ENTRY, 0, m->often[edge]};
+		add_link(m, outside, e.to, EXACT_LINK_ENTRY, &place);
+	} else if (e.from == f->entry_node) {
+		add_link(m, outside, e.to, EXACT_LINK_ENTERED, &place);
+	} else if (e.to != f->exit_node) {
+		add_link(m, e.from, e.to, EXACT_LINK_INSIDE, &place);
+	} else {
+		if (place.how == EXACT_NOWHERE && graph_out_degree(&f->graph, e.from) == 1)
+			place = at_end(m, e.from);
+		add_link(m, e.from, outside, kinds[f->edge_kind[edge]], &place);
+	}
 }
 
 /* Going into such a call and coming back are two links, which need not agree. */
 static void add_apart(struct modelling *m, uint32_t edge)
 {
 	struct graph_edge e = m->flow->graph.edge[edge];
+	struct exact_place away = at_end(m, e.from), back = on_edge(m, edge);
 	uint32_t outside = exact_outside(m->out);
 
-	add_link(m, e.from, outside, EXACT_LINK_AWAY, EXACT_BEFORE, last_insn(m->flow, e.from));
-	add_link(m, outside, e.to, EXACT_LINK_BACK, EXACT_ON_EDGE, edge);
+	add_link(m, e.from, outside, EXACT_LINK_AWAY, &away);
+	add_link(m, outside, e.to, EXACT_LINK_BACK, &back);
 }
 
+/* All edges of a group are counted as one. */
 static void add_shared(struct modelling *m, uint32_t edge)
 {
-	if (edit_edge_group(m->function, edge) == edge) {
-		struct graph_edge e = m->flow->graph.edge[edge];
+	struct graph_edge e = m->flow->graph.edge[edge];
+	struct exact_place place = on_edge(m, edge);
 
-		add_link(m, m->table[e.from], e.to, EXACT_LINK_INSIDE, EXACT_ON_EDGE, edge);
-	}
+	if (edit_edge_group(m->function, edge) == edge)
+		add_link(m, m->table[e.from], e.to, EXACT_LINK_INSIDE, &place);
 }
 
 static void add_links(struct modelling *m)
@@ -275,10 +257,15 @@ static void add_links(struct modelling *m)
 		else
 			add_edge(m, i);
 	}
-	for (uint32_t i = 0; i < f->nblocks; i++)
-		if (m->table[i] != GRAPH_NONE)
-			add_link(m, i, m->table[i], EXACT_LINK_INSIDE, EXACT_BEFORE,
-				turns_itself(f, i) ? f->blocks[i].first : last_insn(f, i));
+	for (uint32_t i = 0; i < f->nblocks; i++) {
+		struct exact_place place = at_end(m, i);
+
+		if (m->table[i] == GRAPH_NONE)
+			continue;
+		if (f->blocks[i].end == FLOW_BRANCHES)
+			place.where = f->blocks[i].first; /* fewer flags are in use there */
+		add_link(m, i, m->table[i], EXACT_LINK_INSIDE, &place);
+	}
 }
 
 void exact_model(const struct exact_scene *s, struct edit_function *f, struct exact_function *out,
@@ -297,9 +284,8 @@ void exact_model(const struct exact_scene *s, struct edit_function *f, struct ex
 		add_block(&m, i);
 	if (flow->njumps > 1)
 		find_tables(&m);
-	divide_loops(&m);
-	m.often = xcalloc(flow->nblocks + out->tables + 1, sizeof *m.often);
-	guess_often(&m);
+	divide_blocks(&m);
+	m.often = guess_edges(flow, f->procedure);
 	add_links(&m);
 	free(m.table);
 	free(m.apart);
