@@ -18,7 +18,8 @@ struct account {
 	int64_t *balance; /* by part */
 	bool *open;       /* by part: the loss is not placed */
 	uint64_t kinds[EXACT_LINK_KINDS];
-	uint64_t gone; /* at most so many calls of it did not come back */
+	uint64_t gone;  /* at most so many calls of it did not come back */
+	uint64_t doubt; /* a caller has lost so much, perhaps in here, where nothing shows it */
 };
 
 struct numbered {
@@ -34,6 +35,17 @@ struct books {
 };
 
 /* ---- opening ---- */
+
+/* What goes in and out of a part is counted, or the part cannot have lost anything. */
+static void sum_kinds(struct account *a)
+{
+	uint64_t *solved = xmemdup(a->count, (a->function.links.n + 1) * sizeof *solved);
+
+	chords_solve(&a->chords, NULL, solved);
+	for (size_t i = 0; i < a->function.links.n; i++)
+		a->kinds[a->function.links.p[i].kind] += solved[i];
+	free(solved);
+}
 
 static int open_account(struct books *b, const struct exact_map_reader *r, const uint64_t *counters)
 {
@@ -57,13 +69,14 @@ static int open_account(struct books *b, const struct exact_map_reader *r, const
 		edges[i] = (struct graph_edge){l->from, l->to};
 		counted[i] = l->counted;
 		a->count[i] = l->counted ? counters[next++] : 0;
-		a->kinds[l->kind] += a->count[i];
 	}
 	graph_init(&a->graph, exact_outside(f) + 1, edges, (uint32_t)f->links.n);
 	rc = chords_recall(&a->chords, &a->graph, exact_outside(f), counted);
 	a->lost = xcalloc(a->graph.nodes, sizeof *a->lost);
 	free(edges);
 	free(counted);
+	if (!rc)
+		sum_kinds(a);
 	return rc;
 }
 
@@ -263,6 +276,24 @@ static bool place_loss(const struct books *b, struct account *a, uint32_t part, 
 	return true;
 }
 
+/* Procedures that call nobody have no balance: a signal may have ended them. */
+static void doubt_callees(
+	const struct books *b, const struct account *a, uint32_t part, const bool *reached)
+{
+	uint64_t off = (uint64_t)(a->balance[part] < 0 ? -a->balance[part] : a->balance[part]);
+
+	for (uint32_t i = 0; i < a->function.blocks.n; i++) {
+		const struct exact_block *block = &a->function.blocks.p[i];
+		const struct numbered *callee;
+
+		if (!reached[i] || a->chords.part[i] != part || block->call != EXACT_CALLS_COUNTED)
+			continue;
+		callee = hmap_get(&b->by_start, &block->callee);
+		if (callee && callee->number != GRAPH_NONE)
+			b->accounts.p[callee->number]->doubt += off;
+	}
+}
+
 static void balance(const struct books *b, struct account *a)
 {
 	bool *reached = NULL;
@@ -276,6 +307,8 @@ static void balance(const struct books *b, struct account *a)
 		if (!reached)
 			reached = find_reached(a);
 		a->open[i] = !place_loss(b, a, i, reached);
+		if (a->open[i])
+			doubt_callees(b, a, i, reached);
 	}
 	free(reached);
 }
@@ -288,7 +321,9 @@ static uint64_t doubt(struct account *a)
 	uint64_t off = 0;
 
 	for (uint32_t i = 0; i < a->chords.parts; i++)
-		if (a->open[i])
+		if (!a->chords.balanced[i] && off < a->doubt)
+			off = a->doubt;
+		else if (a->open[i])
 			off += (uint64_t)(a->balance[i] < 0 ? -a->balance[i] : a->balance[i]);
 	if (!chords_solve(&a->chords, a->lost, a->count) && !off)
 		off = 1;
@@ -401,10 +436,10 @@ int books_close(const struct books_source *source, exact_rows *rows, struct book
 	rc = open_books(&b);
 	if (!rc)
 		find_gone(&b);
-	for (size_t i = 0; i < b.accounts.n && !rc; i++) {
+	for (size_t i = 0; i < b.accounts.n && !rc; i++)
 		balance(&b, b.accounts.p[i]);
+	for (size_t i = 0; i < b.accounts.n && !rc; i++)
 		report(&b, b.accounts.p[i], rows, sum);
-	}
 	vec_each (a, &b.accounts)
 		close_account(*a);
 	vec_deinit(&b.accounts);

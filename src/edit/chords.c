@@ -73,13 +73,13 @@ static int take_uncountable(struct chords *c, const double *weight, uint32_t *pa
 	return 0;
 }
 
-static void take_heaviest(struct chords *c, const double *weight, uint32_t *parent)
+static void take_heaviest(struct chords *c, const double *weight, bool check, uint32_t *parent)
 {
 	struct candidate *list = xcalloc(c->graph->edges + 1, sizeof *list);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->graph->edges; i++)
-		if (weight[i] >= 0 && !is_boundary(c, i))
+		if (weight[i] >= 0 && !(check && is_boundary(c, i)))
 			list[n++] = (struct candidate){weight[i], i};
 	if (n)
 		qsort(list, n, sizeof *list, heaviest_first);
@@ -132,7 +132,8 @@ static void begin(struct chords *c, const struct graph *g, uint32_t outside)
 	memset(c->counted, 1, g->edges + 1);
 }
 
-int chords_choose(struct chords *c, const struct graph *g, uint32_t outside, const double *weight)
+int chords_choose(
+	struct chords *c, const struct graph *g, uint32_t outside, const double *weight, bool check)
 {
 	uint32_t *parent = singles(g->nodes);
 	int rc;
@@ -140,7 +141,7 @@ int chords_choose(struct chords *c, const struct graph *g, uint32_t outside, con
 	begin(c, g, outside);
 	rc = take_uncountable(c, weight, parent);
 	if (!rc)
-		take_heaviest(c, weight, parent);
+		take_heaviest(c, weight, check, parent);
 	free(parent);
 	if (rc)
 		chords_deinit(c);

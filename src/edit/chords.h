@@ -3,10 +3,10 @@
  * Stevenson, BIT 13, 1973; Ball and Larus, TOPLAS 16, 1994): those that are not in a spanning tree.
  * The tree is the heaviest one, so that counters are on the edges that weigh least.
  *
- * One node stands for everything outside, where flow comes from and goes to. Edges that touch it
- * are counted, all that can be, although one of them could do without: so that what came into the
- * procedure and what left it are known apart, and each part of the graph has a balance that shows
- * whether anything was lost inside.
+ * One node stands for everything outside, where flow comes from and goes to. If it shall be checked
+ * that nothing is lost inside, the edges that touch it are counted, all that can be, although one
+ * of them could do without: what came into the procedure and what left it are then known apart, and
+ * each part of the graph has a balance.
  */
 #ifndef CULPRIT_EDIT_CHORDS_H
 #define CULPRIT_EDIT_CHORDS_H
@@ -29,7 +29,8 @@ struct chords {
  * Weights are by edge; a negative one marks an edge that cannot be counted. -ENOSPC when so many
  * cannot that the rest does not follow.
  */
-int chords_choose(struct chords *c, const struct graph *g, uint32_t outside, const double *weight);
+int chords_choose(struct chords *c, const struct graph *g, uint32_t outside, const double *weight,
+	bool check);
 /* The same from a choice that was made before. -EBADMSG when it is none. */
 int chords_recall(struct chords *c, const struct graph *g, uint32_t outside, const bool *counted);
 void chords_deinit(struct chords *c);

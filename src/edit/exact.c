@@ -42,6 +42,15 @@ struct instrumenting {
 
 /* ---- one function ---- */
 
+/* Who calls nobody loses nothing, unless a signal ends it: its callers' books show that. */
+static bool calls_anybody(const struct exact_function *f)
+{
+	vec_each (b, &f->blocks)
+		if (b->call != EXACT_CALLS_NOBODY)
+			return true;
+	return false;
+}
+
 static int choose(struct instrumenting *in)
 {
 	struct exact_function *f = &in->model;
@@ -57,7 +66,7 @@ static int choose(struct instrumenting *in)
 		*vec_add(&in->weights) = place->how == EXACT_NOWHERE ? -1 : place->weight;
 	}
 	graph_init(&g, exact_outside(f) + 1, in->edges.p, (uint32_t)in->edges.n);
-	rc = chords_choose(&chords, &g, exact_outside(f), in->weights.p);
+	rc = chords_choose(&chords, &g, exact_outside(f), in->weights.p, calls_anybody(f));
 	for (size_t i = 0; i < f->links.n && !rc; i++)
 		f->links.p[i].counted = chords.counted[i];
 	if (!rc)

@@ -5,11 +5,11 @@
 
 #include <stdlib.h>
 
-#define TURNS   10.0  /* of a loop */
-#define COLD    0.01  /* what is in line for so much is cold */
-#define UNSEEN  0.001 /* landing pads and the like */
-#define FALL    1.5   /* against the branch: likely code follows */
-#define RETURNS 0.5   /* against going on */
+#define TURNS  10.0  /* of a loop */
+#define COLD   0.01  /* what is in line for so much is cold */
+#define UNSEEN 0.001 /* landing pads and the like */
+#define FALL   1.5   /* against the branch: likely code follows */
+
 #define HIGHEST 1e12
 
 struct guessing {
@@ -45,8 +45,6 @@ static double likely(const struct guessing *g, uint32_t edge)
 		weight *= COLD;
 	if (kind == FLOW_EDGE_FALL)
 		weight *= FALL;
-	if (e->to < g->flow->nblocks && g->flow->blocks[e->to].end == FLOW_RETURNS)
-		weight *= RETURNS;
 	return weight;
 }
 
