@@ -151,7 +151,7 @@ static uint64_t gone_of(const struct books *b, const struct account *a)
 		const struct exact_link *l = &a->function.links.p[i];
 		uint64_t most;
 
-		if (l->kind != EXACT_LINK_TAIL || !a->count[i])
+		if (l->kind != EXACT_LINK_TAIL || !a->count[i] || l->from >= a->function.blocks.n)
 			continue;
 		most = gone_from(b, &a->function.blocks.p[l->from]);
 		gone += most < a->count[i] ? most : a->count[i];
