@@ -12,6 +12,7 @@
 #include "image/lsda.h"
 #include "image/workshop.h"
 #include "isa/decode.h"
+#include "isa/form.h"
 
 enum { FAR = 0x20000000, TABLES = 0x30000000 };
 
@@ -46,15 +47,20 @@ static bool open_scene(struct scene *s, const char *path)
 	return true;
 }
 
+/* Fragments are given in another order than that of their addresses. */
 static void write_scene(struct scene *s, cut_fn *cut)
 {
 	struct move *m = &s->move;
+	VEC(struct edit_fragment) back = {0};
 	struct err e;
 
 	move_all(m, s->unwind, FAR, cut);
-	assert_int_equal(unwind_write(s->unwind, m->fragments.p, m->fragments.n, move_address, m,
-				 TABLES, &m->out, &m->where, &e),
+	for (size_t i = m->fragments.n; i > 0; i--)
+		*vec_add(&back) = m->fragments.p[i - 1];
+	assert_int_equal(unwind_write(s->unwind, back.p, back.n, move_address, m, TABLES, &m->out,
+				 &m->where, &e),
 		0);
+	vec_deinit(&back);
 	m->fresh = book_read(m->out.p + (m->where.eh_frame - TABLES), m->where.eh_frame_size,
 		m->where.eh_frame, true);
 }
@@ -241,6 +247,55 @@ static void test_rows_elfutils(void **state)
 	buf_deinit(&b);
 }
 
+/* ---- expressions ---- */
+
+/* CFA = rsp + 56 by an expression, rbx at rsp + 8, and the CFA by r10 later. */
+static const char expressions[] = ".globl f\n.type f, @function\nf: .cfi_startproc\n"
+				  "sub $48, %rsp\n"
+				  ".cfi_escape 0x0f, 2, 0x77, 56\n"
+				  ".cfi_escape 0x10, 3, 2, 0x77, 8\n"
+				  "nop\nnop\nnop\nnop\nnop\nnop\n"
+				  ".cfi_def_cfa 10, 0\n"
+				  "nop\nnop\nnop\n.cfi_endproc\n.size f, .-f\n";
+
+/* What rsp is added to grows with what was pushed, here into a second byte. */
+static void check_shift(const struct move *m, const struct edit_span *s, size_t *found)
+{
+	struct book_rows rows = {0};
+	uint64_t until;
+	const struct cfi_row *row = book_row(&m->fresh, &rows, s->at, &until);
+
+	assert_non_null(row);
+	if (row->cfa.kind == CFI_VAL_EXPRESSION && s->pushed) {
+		assert_int_equal(row->cfa.size, 3);
+		assert_memory_equal(row->cfa.expression, "\x77\xc8\x00", 3);
+		assert_int_equal(row->registers[3].size, 2);
+		assert_memory_equal(row->registers[3].expression, "\x77\x18", 2);
+		++*found;
+	}
+	vec_deinit(&rows.list);
+}
+
+static void test_expressions(void **state)
+{
+	(void)state;
+	struct scene s;
+	size_t found = 0;
+
+	write_text("f.s", expressions);
+	shell("gcc -shared -nostdlib -o f.so f.s");
+	assert_true(open_scene(&s, in_workshop("f.so")));
+	write_scene(&s, cut_insns);
+	assert_int_equal(s.move.fragments.n, 1);
+	assert_int_equal(move_disagreement(&s.move), 0);
+	for (size_t i = 0; i < s.move.fragments.p[0].nspans; i++)
+		check_shift(&s.move, &s.move.fragments.p[0].spans[i], &found);
+	assert_int_equal(found, 2);
+	assert_int_equal(unwind_registers(s.unwind, s.move.fragments.p[0].old_start),
+		1 << REG_RSP | 1 << 10);
+	close_scene(&s);
+}
+
 /* ---- exceptions ---- */
 
 struct table {
@@ -337,6 +392,22 @@ static void compare_site(const struct move *m, const struct table *old, const st
 	buf_deinit(&t);
 }
 
+/* Sites ascend, do not overlap, and pads lie behind where they are counted from. */
+static void check_sites(const struct table *t, uint64_t end)
+{
+	struct lsda l = t->lsda;
+	struct lsda_site s;
+	uint64_t last = l.function;
+
+	while (lsda_next(&l, &s)) {
+		assert_true(s.start >= last);
+		last = s.start + s.size;
+		assert_true(!s.pad || s.pad > l.pads);
+	}
+	assert_false(l.sites.failed);
+	assert_true(last <= end);
+}
+
 /* At both ends of each span, whose code is one instruction. */
 static size_t compare_exceptions(struct scene *s)
 {
@@ -358,6 +429,7 @@ static size_t compare_exceptions(struct scene *s)
 			continue;
 		p = book_find(&m->fresh, f->start);
 		assert_true(open_table(m->out.p, m->out.n, TABLES, p, &fresh));
+		check_sites(&fresh, f->start + f->size);
 		for (size_t i = 0; i < f->nspans && f->nspans < 300; i++) {
 			const struct edit_span *x = &f->spans[i];
 			compare_site(m, &old, &fresh, x->old, x->at);
@@ -411,13 +483,67 @@ static void test_exceptions(void **state)
 	}
 }
 
+/*
+ * What compilers hardly ever write: sites side by side that differ in their actions alone, pads
+ * that lie before their function, and types in words that the loader fills in.
+ */
+static const char by_hand[] =
+	".globl pads, g\n.type pads, @function\n.type g, @function\n"
+	".Lpads: pads: .cfi_startproc\nnop\nnop\nnop\nret\n.cfi_endproc\n.size pads, .-pads\n"
+	"g: .cfi_startproc\n.cfi_lsda 0x1b, .Llsda\n"
+	"nop\nnop\nnop\nnop\nnop\nret\n.cfi_endproc\n.size g, .-g\n"
+	".section .gcc_except_table, \"aw\"\n"
+	".Llsda: .byte 0x1b\n.long .Lpads - .\n"
+	".byte 0x00\n.uleb128 .Ltypes - .Lhere\n.Lhere: .byte 0x01\n"
+	".uleb128 .Lend - .Lsites\n.Lsites:\n"
+	".uleb128 0, 2, 1, 1\n.uleb128 2, 2, 1, 3\n.uleb128 4, 1, 2, 0\n.Lend:\n"
+	".sleb128 1, 0\n.sleb128 2, 0\n"
+	".quad g\n.quad pads\n.Ltypes:\n"
+	".data\n.quad 0\n";
+
+static void test_by_hand(void **state)
+{
+	(void)state;
+	struct scene s;
+	struct lsda_site site;
+	struct table t;
+
+	write_text("g.s", by_hand);
+	shell("gcc -shared -nostdlib -o g.so g.s");
+	assert_true(open_scene(&s, in_workshop("g.so")));
+	write_scene(&s, cut_whole);
+	const struct move *m = &s.move;
+	assert_int_equal(m->fragments.n, 2);
+	uint64_t old = m->fragments.p[1].old_start, at = m->fragments.p[1].start;
+	assert_true(open_table(m->out.p, m->out.n, TABLES, book_find(&m->fresh, at), &t));
+	check_sites(&t, at + m->fragments.p[1].size);
+	for (uint64_t i = 0; i < 6; i++) {
+		static const uint64_t action[] = {1, 1, 3, 3, 0};
+		assert_int_equal(find_site(&t, at + i, &site), i < 5);
+		assert_int_equal(site.action, i < 5 ? action[i] : 0);
+		assert_int_equal(site.pad, m->fragments.p[0].start + (i < 4 ? 1 : 2));
+	}
+	/* Through the old table's words: of the second type, which stands first. */
+	struct buf words = {0}, expected = {0};
+	describe(&t, 3, &words);
+	uint64_t types =
+		book_find(&m->old, old)->fde.lsda + 9 + 12 + 4; /* header, sites, actions */
+	buf_printf(&expected, " 2 *%jx", (uintmax_t)types);
+	assert_string_equal(buf_cstr(&words), buf_cstr(&expected));
+	buf_deinit(&words);
+	buf_deinit(&expected);
+	close_scene(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_whole),
 		cmocka_unit_test(test_rows_insns),
 		cmocka_unit_test(test_rows_elfutils),
+		cmocka_unit_test(test_expressions),
 		cmocka_unit_test(test_exceptions),
+		cmocka_unit_test(test_by_hand),
 	};
 	return cmocka_run_group_tests(tests, open_workshop, close_workshop);
 }
