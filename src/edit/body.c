@@ -62,8 +62,20 @@ static const struct insertion *on_edge(const struct maker *m, uint32_t edge)
 	return low < m->nedges && list[low].number == edge ? &list[low] : NULL;
 }
 
-static enum place place_of(const struct flow *flow, uint32_t edge)
+/* Whether there is no way into the block but this edge and those that share its code. */
+static bool is_only_way(const struct function *f, uint32_t block, uint32_t edge)
 {
+	uint32_t group = edit_edge_group(&f->public, edge);
+
+	graph_each_in (other, &f->public.flow->graph, block)
+		if (edit_edge_group(&f->public, *other) != group)
+			return false;
+	return true;
+}
+
+static enum place place_of(const struct function *f, uint32_t edge)
+{
+	const struct flow *flow = f->public.flow;
 	const struct graph_edge *ends = &flow->graph.edge[edge];
 	uint8_t kind = flow->edge_kind[edge];
 
@@ -76,7 +88,7 @@ static enum place place_of(const struct flow *flow, uint32_t edge)
 		return branches ? PLACE_STUB : PLACE_BEFORE;
 	if (kind == FLOW_EDGE_JUMP && !branches)
 		return PLACE_BEFORE;
-	return graph_in_degree(&flow->graph, ends->to) == 1 ? PLACE_TARGET : PLACE_STUB;
+	return is_only_way(f, ends->to, edge) ? PLACE_TARGET : PLACE_STUB;
 }
 
 /* ---- items ---- */
@@ -140,8 +152,8 @@ static uint32_t insn_of(const struct maker *m, uint32_t edge)
 	const struct graph_edge *ends = &m->flow->graph.edge[edge];
 	const struct flow *flow = m->flow;
 
-	if (ends->from == flow->entry_node || place_of(flow, edge) == PLACE_FALL ||
-		place_of(flow, edge) == PLACE_TARGET)
+	if (ends->from == flow->entry_node || place_of(m->f, edge) == PLACE_FALL ||
+		place_of(m->f, edge) == PLACE_TARGET)
 		return flow->blocks[ends->to].first;
 	return flow->blocks[ends->from].first + flow->blocks[ends->from].count - 1;
 }
@@ -151,7 +163,7 @@ static struct snippet_place scratch_on(const struct maker *m, uint32_t edge)
 {
 	uint32_t to = m->flow->graph.edge[edge].to;
 
-	if (to == m->flow->exit_node || place_of(m->flow, edge) == PLACE_BEFORE)
+	if (to == m->flow->exit_node || place_of(m->f, edge) == PLACE_BEFORE)
 		return scratch_before(m->e, m->f, insn_of(m, edge));
 	return scratch_into(m->e, m->f, to);
 }
@@ -184,7 +196,7 @@ static uint32_t label_of(struct maker *m, uint32_t edge)
 {
 	uint32_t to = m->flow->graph.edge[edge].to;
 
-	if (place_of(m->flow, edge) != PLACE_STUB || !on_edge(m, edge))
+	if (place_of(m->f, edge) != PLACE_STUB || !on_edge(m, edge))
 		return to == m->flow->exit_node ? LABEL_OUTSIDE : to;
 	uint32_t label = new_label(m, edge);
 	*vec_add(&m->stubs) = (struct stub){edge, label};
@@ -220,7 +232,7 @@ static void enter_block(struct maker *m, uint32_t k, bool fallen_into)
 
 	graph_each_in (it, &m->flow->graph, k) {
 		uint32_t edge = *it, group = edit_edge_group(&m->f->public, edge);
-		enum place place = place_of(m->flow, edge);
+		enum place place = place_of(m->f, edge);
 		if (!on_edge(m, edge))
 			continue;
 		if (place == PLACE_ENTER && !inline_taken) {
@@ -243,14 +255,14 @@ static void start_block(struct maker *m, uint32_t k)
 	if (!m->nedges)
 		return;
 	graph_each_in (edge, &m->flow->graph, k)
-		if (place_of(m->flow, *edge) == PLACE_TARGET)
+		if (place_of(m->f, *edge) == PLACE_TARGET)
 			add_edge_code(m, *edge);
 }
 
 static void leave_block(struct maker *m, uint32_t k)
 {
 	graph_each_out (edge, &m->flow->graph, k)
-		if (place_of(m->flow, *edge) == PLACE_BEFORE)
+		if (place_of(m->f, *edge) == PLACE_BEFORE)
 			add_edge_code(m, *edge);
 }
 
