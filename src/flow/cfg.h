@@ -51,6 +51,8 @@ struct flow_source {
 	bool (*starts)(void *arg, uint64_t address);
 	/* Whether a call to this address may come back. NULL: all do. */
 	bool (*returns)(void *arg, uint64_t target);
+	/* The registers that a call to this address may change. NULL: all that the ABI allows. */
+	uint16_t (*clobbers)(void *arg, uint64_t target);
 	/* The register that a retpoline at this address jumps through, or -1. NULL: none is one. */
 	int (*thunk)(void *arg, uint64_t target);
 	void *arg;

@@ -12,12 +12,15 @@
 #include "base/vec.h"
 #include "flow/noreturn.h"
 #include "image/data.h"
+#include "isa/form.h"
 
 /* What is known of a called address. */
 struct callee {
 	uint64_t address;
 	bool noreturn;
 	int8_t thunk; /* register, -1: it is no retpoline */
+	bool measured;
+	uint16_t clobbers; /* if measured */
 };
 
 struct program {
@@ -138,6 +141,82 @@ const struct image_data *program_data(const struct program *p)
 	return p->data;
 }
 
+/* ---- what callees change ---- */
+
+/* Callees that are larger, or call others that deep, are taken to change all. */
+enum { CLOBBERS_BYTES = 4096, CLOBBERS_DEPTH = 8 };
+
+static uint16_t clobbers_at(struct program *p, uint64_t address, unsigned depth);
+
+static bool is_inside(const struct procedure *q, uint64_t address)
+{
+	for (uint32_t i = 0; i < q->nranges; i++)
+		if (address - q->ranges[i].start < q->ranges[i].size)
+			return true;
+	return false;
+}
+
+static uint16_t clobbers_of_insn(
+	struct program *p, const struct procedure *q, const struct insn *i, unsigned depth)
+{
+	switch (i->kind) {
+	case INSN_JUMP_INDIRECT:
+	case INSN_CALL_INDIRECT:
+		return REGS_ALL;
+	case INSN_JUMP:
+	case INSN_BRANCH:
+		return is_inside(q, i->target) ? 0 : clobbers_at(p, i->target, depth);
+	case INSN_CALL:
+		return clobbers_at(p, i->target, depth);
+	default:
+		return 0;
+	}
+}
+
+static uint16_t clobbers_of_code(
+	struct program *p, const struct procedure *q, const struct range *r, unsigned depth)
+{
+	struct buf code = {0};
+	uint16_t all = image_code(p->image, r, &code) ? REGS_ALL : 0;
+	struct insn insn;
+	struct form f;
+
+	for (size_t at = 0; at < code.n && all != REGS_ALL; at += f.length) {
+		uint64_t address = r->start + at;
+		if (isa_decode(code.p + at, code.n - at, address, &insn) ||
+			isa_form(code.p + at, code.n - at, address, &f))
+			all = REGS_ALL;
+		else
+			all |= f.writes | clobbers_of_insn(p, q, &insn, depth);
+	}
+	buf_deinit(&code);
+	return all;
+}
+
+/* One that calls itself is met while it is measured, and changes all. */
+static uint16_t clobbers_at(struct program *p, uint64_t address, unsigned depth)
+{
+	const struct procedure *q = image_procedure_at(p->image, address);
+	uint16_t all = 0;
+	uint64_t size = 0;
+
+	if (!q || q->start != address || depth > CLOBBERS_DEPTH || q->source == PROCEDURE_PLT ||
+		q->source == PROCEDURE_GAP)
+		return REGS_ALL;
+	struct callee *c = callee_at(p, address);
+	if (c->measured)
+		return c->clobbers;
+	c->measured = true;
+	c->clobbers = REGS_ALL;
+	for (uint32_t i = 0; i < q->nranges; i++)
+		size += q->ranges[i].size;
+	for (uint32_t i = 0; i < q->nranges && size <= CLOBBERS_BYTES; i++)
+		all |= clobbers_of_code(p, q, &q->ranges[i], depth + 1);
+	if (size <= CLOBBERS_BYTES)
+		callee_at(p, address)->clobbers = all;
+	return callee_at(p, address)->clobbers;
+}
+
 /* ---- flows ---- */
 
 static int read_data(void *arg, uint64_t address, void *out, size_t size)
@@ -175,6 +254,11 @@ static bool returns(void *arg, uint64_t target)
 	return program_returns(arg, target);
 }
 
+static uint16_t clobbers(void *arg, uint64_t target)
+{
+	return clobbers_at(arg, target, 0);
+}
+
 static int thunk(void *arg, uint64_t target)
 {
 	return callee_at(arg, target)->thunk;
@@ -204,6 +288,7 @@ int program_flow(
 		.kernel = kind == IMAGE_KERNEL || kind == IMAGE_MODULE,
 		.starts = starts,
 		.returns = returns,
+		.clobbers = clobbers,
 		.thunk = thunk,
 		.arg = p};
 

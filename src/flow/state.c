@@ -313,11 +313,11 @@ static void run_unknown(struct machine *m, struct state *s, const struct form *f
 	forget_registers(m, s, f->writes, number);
 }
 
-static void run_call(struct machine *m, struct state *s, uint32_t number)
+static void run_call(struct machine *m, struct state *s, const struct form *f, uint32_t number)
 {
 	s->flags.op = FORM_OTHER;
 	forget_memory(m, s, NOWHERE);
-	forget_registers(m, s, (uint16_t)~REGS_KEPT, number);
+	forget_registers(m, s, f->writes & (uint16_t)~REGS_KEPT, number);
 }
 
 static uint32_t compute(
@@ -442,7 +442,7 @@ static void run_address(struct machine *m, struct state *s, const struct form *f
 void state_step(struct machine *m, struct state *s, const struct form *f, uint32_t number)
 {
 	if (f->kind == INSN_CALL || f->kind == INSN_CALL_INDIRECT) {
-		run_call(m, s, number);
+		run_call(m, s, f, number);
 		return;
 	}
 	switch ((enum form_op)f->op) {

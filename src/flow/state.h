@@ -53,7 +53,7 @@ void state_entry(struct machine *m, struct state *s);
 /* Nothing is known; place names the point (a block). */
 void state_unknown(struct machine *m, struct state *s, uint32_t place);
 
-/* Runs an instruction; number names it. */
+/* Runs an instruction; number names it. A call changes what its form is said to write. */
 void state_step(struct machine *m, struct state *s, const struct form *f, uint32_t number);
 
 /* A conditional branch went this way. */

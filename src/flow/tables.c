@@ -306,6 +306,8 @@ static bool may_stay(struct resolver *r, const struct state *s, struct finding *
 {
 	struct bounds b = {0, UNPROVED_MAX - 1};
 
+	if (expr_get(&r->trace.m.exprs, f->expr)->op == EXPR_SUM) /* pointers are not made so */
+		return true;
 	if (!find_index(r, s, f->expr, &f->index, &b) &&
 		!find_scaled(&r->trace.m.exprs, f->expr, &f->index))
 		return false;

@@ -49,6 +49,16 @@ void trace_deinit(struct trace *t)
 	free(t->forms);
 }
 
+/* What a call changes counts as written by it. */
+static uint16_t changed_by_call(const struct flow_source *s, const struct flow_insn *i)
+{
+	if (i->kind != INSN_CALL && i->kind != INSN_CALL_INDIRECT)
+		return 0;
+	uint16_t abi = REGS_ALL & ~REGS_KEPT;
+	return i->kind == INSN_CALL && s->clobbers ? s->clobbers(s->arg, flow_target(i)) & abi
+						   : abi;
+}
+
 const struct form *trace_form(struct trace *t, uint32_t insn)
 {
 	const struct flow_insn *i = &t->b->insns.p[insn];
@@ -60,6 +70,8 @@ const struct form *trace_form(struct trace *t, uint32_t insn)
 	size_t n = builder_code(t->b, i->address, &code);
 	if (isa_form(code, n, i->address, f)) /* a byte that is no instruction */
 		*f = (struct form){.length = 1, .writes = REGS_ALL, .stores = true};
+	else
+		f->writes |= changed_by_call(t->b->source, i);
 	return f;
 }
 

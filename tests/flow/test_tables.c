@@ -318,6 +318,29 @@ static void test_leaving(void **state)
 	expect_jump("wholly", FLOW_JUMP_TAIL);
 }
 
+#define OVER_CALL(table, callee)                                               \
+	TABLE(table)                                                           \
+	"lea " table "(%rip), %rsi\n call " callee "\n cmp $2, %eax\n ja 9f\n" \
+	" mov %eax, %eax\n movslq (%rsi,%rax,4), %rax\n add %rsi, %rax\n jmp *%rax\n" TARGETS
+#define LOCAL(name, body) \
+	".type " name ", @function\n" name ":\n" body ".size " name ", .-" name "\n"
+
+/* A register that the ABI would not keep survives a call of what leaves it alone (-fipa-ra); where
+ * that is not known, the jump is no tail call either. */
+static void test_known_callees(void **state)
+{
+	(void)state;
+	assemble(".text\n" FUNCTION("known", OVER_CALL("T0", "plain")) FUNCTION(
+		"changed", OVER_CALL("T1", "changing")) FUNCTION("unknown", OVER_CALL("T2", "wild"))
+			LOCAL("plain", "push %rsi\n mov $1, %eax\n pop %rdx\n jmp leaf\n")
+				LOCAL("leaf", "xor %ecx, %ecx\n ret\n")
+					LOCAL("changing", "mov %rdi, %rsi\n ret\n")
+						LOCAL("wild", "call *%rax\n ret\n"));
+	expect_jump("known", FLOW_JUMP_PROVED);
+	expect_jump("changed", FLOW_JUMP_UNRESOLVED);
+	expect_jump("unknown", FLOW_JUMP_UNRESOLVED);
+}
+
 static void test_retpoline(void **state)
 {
 	(void)state;
@@ -347,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_near_misses),
 		cmocka_unit_test(test_spills),
 		cmocka_unit_test(test_leaving),
+		cmocka_unit_test(test_known_callees),
 		cmocka_unit_test(test_retpoline),
 	};
 	return cmocka_run_group_tests(tests, open_workshop, close_all);
