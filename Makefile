@@ -212,11 +212,13 @@ fuzz-replay: $(FUZZ)
 
 # Takes long: every kind of edit on all of it.
 .PHONY: torture
-torture: all helpers
+torture: all helpers build/tests/torture/clobber
 	tests/torture/run -k null
+	CULPRIT=$(CURDIR)/build/tests/torture/clobber tests/torture/run -k clobber
 	tests/torture/run -k exact
 	tests/torture/run -s -k exact
 	tests/torture/random
+	CULPRIT=$(CURDIR)/build/tests/torture/clobber tests/torture/random -k clobber
 
 layers:
 	@tools/layers $(ROOMS) cmd

@@ -138,7 +138,7 @@ static void add_code(struct maker *m, const struct insertion *in, const struct s
 	if (r < 0 && !m->failed)
 		m->failed = err_errno(m->err, r, "%s: code for 0x%llx", image_path(m->e->image),
 			(unsigned long long)m->flow->insns[insn].address);
-	if (r < 0)
+	if (r < 0 || !m->code.bytes.n)
 		return;
 	struct item *i = add_item(m, ITEM_CODE, insn);
 	i->count = (uint32_t)m->b->codes.n;
