@@ -112,7 +112,7 @@ static void add_copy(struct maker *m, uint32_t first, uint32_t end)
 	i->size = (uint32_t)(insns[end - 1].address + insns[end - 1].length - insns[first].address);
 }
 
-static void keep_code(struct maker *m)
+static void keep_code(struct maker *m, const struct insertion *in)
 {
 	struct body *b = m->b;
 
@@ -121,7 +121,8 @@ static void keep_code(struct maker *m)
 		.first_fixup = (uint32_t)b->fixups.n,
 		.fixups = (uint32_t)m->code.fixups.n,
 		.first_shift = (uint32_t)b->shifts.n,
-		.shifts = (uint32_t)m->code.shifts.n};
+		.shifts = (uint32_t)m->code.shifts.n,
+		.edge = in->on_edge ? in->number : GRAPH_NONE};
 	buf_put(&b->bytes, m->code.bytes.p, m->code.bytes.n);
 	vec_each (x, &m->code.fixups)
 		*vec_add(&b->fixups) = *x;
@@ -143,7 +144,7 @@ static void add_code(struct maker *m, const struct insertion *in, const struct s
 	struct item *i = add_item(m, ITEM_CODE, insn);
 	i->count = (uint32_t)m->b->codes.n;
 	i->size = (uint32_t)m->code.bytes.n;
-	keep_code(m);
+	keep_code(m, in);
 }
 
 /* The instruction that code on an edge stands for. */

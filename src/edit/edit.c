@@ -267,8 +267,10 @@ void edit_destroy(struct edit *e)
 		flow_destroy(f->public.flow);
 		vec_deinit(&f->points);
 		vec_deinit(&f->insertions);
+		vec_deinit(&f->redirects);
 		free(f->group);
 	}
+	twin_destroy_all(e);
 	lives_destroy(e->lives);
 	free(e->functions);
 	free(e->list);

@@ -113,6 +113,29 @@ typedef void edit_fill_fn(void *arg, uint8_t *blob, uint64_t address, uint64_t t
 void edit_runtime(
 	struct edit *e, const void *blob, size_t size, size_t entry, edit_fill_fn *fill, void *arg);
 
+/* ---- for tools: functions that change ---- */
+
+/*
+ * A second copy of the function: another edit_function with the same flow, which has insertions and
+ * redirected calls of its own, and its own copies of jump tables. Nothing leads to it but jumps of
+ * snippets and redirected calls; exceptions land in the copy that they come from. Labels whose
+ * address the program keeps lead back to the first. NULL when it cannot be had: why gets constant
+ * words.
+ */
+struct edit_function *edit_duplicate(struct edit *e, struct edit_function *f, const char **why);
+
+/* As an argument that a snippet goes to: the same place in the other copy of the function, behind
+ * what is inserted there. */
+#define EDIT_OTHER UINT64_MAX
+
+/*
+ * A direct call (or a jump that leaves the function) goes to another function or copy, where it
+ * enters as any call does; or into what edit_runtime adds, as many bytes from its start.
+ */
+void edit_redirect_call(
+	struct edit *e, struct edit_function *f, uint32_t insn, const struct edit_function *to);
+void edit_redirect_to_runtime(struct edit *e, struct edit_function *f, uint32_t insn, size_t at);
+
 /* Kept in the file's note: the kind of edit ("exact") and what goes with it. Copied. */
 void edit_describe(struct edit *e, const char *kind, const void *more, size_t size);
 
@@ -140,13 +163,15 @@ struct edit_span {
 
 /* A contiguous piece of new code from one range of one procedure; spans ascending, no holes. */
 struct edit_fragment {
+	bool twin; /* of a second copy */
 	uint64_t start, size;
 	uint64_t old_start;
 	const struct edit_span *spans;
 	size_t nspans;
 };
 
-/* Where control that comes from outside to an old address (a landing pad) goes on; 0: not moved. */
-typedef uint64_t edit_moved_fn(void *arg, uint64_t old);
+/* Where control that comes from outside to an old address (a landing pad) goes on, in the second
+ * copy if there is one and it is asked for; 0: not moved. */
+typedef uint64_t edit_moved_fn(void *arg, uint64_t old, bool twin);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * An edit while it is made, for the files that make it: edit.c opens the file and judges its
  * functions, refs.c and patch.c say where old code leads into new, body.c makes the new bodies,
- * scratch.c says what code in them may use, emit.c places them and writes their bytes.
+ * twin.c gives second copies what they need, scratch.c says what code in them may use, emit.c
+ * places them and writes their bytes.
  */
 #ifndef CULPRIT_EDIT_EDIT_INTERNAL_H
 #define CULPRIT_EDIT_EDIT_INTERNAL_H
@@ -53,6 +54,7 @@ struct piece {
 struct code {
 	uint32_t offset, size; /* in body.bytes */
 	uint32_t first_fixup, fixups, first_shift, shifts;
+	uint32_t edge; /* that it is on, GRAPH_NONE: it is before an instruction */
 };
 
 /* An edge that leads to a label of its own and not to the one of its block. */
@@ -107,6 +109,26 @@ struct insertion {
 	const struct snippet *snippet;
 };
 
+/* Where a call goes instead: to a function, or (NULL) into the code that runs first. */
+struct redirect {
+	uint32_t insn;
+	const struct function *to;
+	size_t at;
+};
+
+/* A copy of the tables that a second copy jumps through by one address. */
+struct clone {
+	uint64_t name;      /* the address that the code says */
+	uint64_t from, end; /* of the old table */
+	uint64_t offset;    /* of the copy, in edit.tables */
+	bool moves_base;    /* its entries are relative to that address */
+};
+
+/* An instruction of a second copy that says the address of a table, in its last four bytes. */
+struct naming {
+	uint32_t insn, clone;
+};
+
 /* Where the old code must lead to the new. */
 struct point {
 	uint64_t old;   /* the address of a block */
@@ -119,6 +141,11 @@ struct function {
 	uint32_t *group;          /* by edge, as edit_edge_group says; NULL: each is one */
 	size_t procedure;         /* its number in the image, once liveness was asked for */
 	VEC(struct insertion) insertions;
+	VEC(struct redirect) redirects; /* by instruction, when it is written */
+	struct function *twin;          /* its second copy */
+	struct function *original;      /* of a second copy: the first */
+	VEC(struct clone) clones;       /* of a second copy, as are these by instruction: */
+	VEC(struct naming) namings;
 	struct body *body; /* while and after it is written; NULL: it is not moved */
 };
 
@@ -132,6 +159,7 @@ struct home {
 struct fragment {
 	uint64_t start, size, old;
 	size_t first_span;
+	bool twin;
 };
 
 struct edit {
@@ -145,6 +173,7 @@ struct edit {
 	struct edit_function **list;
 	size_t nfunctions;
 	VEC(struct home) homes; /* by start */
+	VEC(struct function *) twins;
 	uint64_t data, data_size;
 	VEC(uint64_t) arguments;
 
@@ -154,6 +183,7 @@ struct edit {
 	void *fill_arg;
 
 	uint64_t text;
+	uint64_t tables, tables_size; /* copies of jump tables, behind the code */
 	VEC(struct edit_span) spans;
 	VEC(struct fragment) fragments;
 };
@@ -163,7 +193,10 @@ const struct home *edit_home(const struct edit *e, uint64_t address);       /* o
 const uint8_t *edit_code(const struct edit *e, uint64_t address, size_t n); /* or NULL */
 
 /* The address where control goes on that the old code sends to an address. */
-uint64_t edit_resolve(const struct edit *e, uint64_t old);
+uint64_t edit_resolve(const struct edit *e, uint64_t old, bool twin);
+
+/* Where a copy goes on at a place of the other: behind code on an edge, or at an instruction. */
+uint64_t body_same_place(const struct function *f, uint32_t insn, uint32_t edge);
 
 void edit_make_flow(struct edit *e, struct function *f); /* or anew */
 void edit_judge(struct edit *e, struct function *f);     /* refuses it for what its flow says */
@@ -182,6 +215,24 @@ void refs_find(struct edit *e);
 /* Refuses functions whose entries, labels or tables cannot be made to lead to new code. */
 void patch_plan(struct edit *e);
 int patch_write(struct edit *e, struct err *err);
+
+/* Where an entry of a table leads in the old code; false when it cannot be read. */
+bool patch_table_target(
+	const struct edit *e, const struct flow_jump *j, uint64_t slot, uint64_t *target);
+bool patch_is_table(const struct flow_jump *j);
+
+/* Functions and then their second copies. */
+size_t twin_copies(const struct edit *e);
+struct function *twin_copy(const struct edit *e, size_t i);
+/* By how much the table has moved whose address an instruction says; 0: it says none. */
+int64_t twin_moves_table(const struct edit *e, const struct function *f, uint32_t insn);
+/* Appends the copies of all tables to out, which begins at edit.tables. */
+int twin_write_tables(const struct edit *e, struct buf *out, struct err *err);
+void twin_destroy_all(struct edit *e);
+
+/* Where a call was redirected to, once they are sorted; 0: it was not. */
+void redirect_sort(struct function *f);
+uint64_t redirect_find(const struct edit *e, const struct function *f, uint32_t insn);
 
 /* Places all bodies from edit.text on and writes them to out. */
 int emit_all(struct edit *e, struct buf *out, struct err *err);

@@ -5,6 +5,7 @@
 #include "edit/edit_internal.h"
 
 enum {
+	PAGE = 4096,
 	LINE = 64, /* what a body's distance to its old place is a multiple of */
 	SHORT_JUMP = 2,
 	LONG_JUMP = 5,
@@ -95,7 +96,7 @@ static uint64_t place(struct piece *p, uint64_t at)
 	return p->at + p->size;
 }
 
-/* First all that holds entries, then the parts that are seldom run. */
+/* First all that holds entries, then the parts that are seldom run, then second copies. */
 static uint64_t place_all(struct edit *e, uint64_t at)
 {
 	for (size_t i = 0; i < e->nfunctions; i++)
@@ -106,14 +107,19 @@ static uint64_t place_all(struct edit *e, uint64_t at)
 		for (uint32_t n = 1; b && n < b->npieces; n++)
 			at = place(&b->pieces[n], at);
 	}
+	vec_each (f, &e->twins)
+		for (uint32_t n = 0; (*f)->body && n < (*f)->body->npieces; n++)
+			at = place(&(*f)->body->pieces[n], at);
 	return at;
 }
 
-uint64_t edit_resolve(const struct edit *e, uint64_t old)
+uint64_t edit_resolve(const struct edit *e, uint64_t old, bool twin)
 {
 	const struct home *h = edit_home(e, old);
 	const struct function *f = h ? h->function : NULL;
 
+	if (f && twin && f->twin)
+		f = f->twin;
 	if (!f || !f->body)
 		return old;
 	uint32_t k = flow_block_at(f->public.flow, old);
@@ -137,6 +143,26 @@ static uint64_t moved_insn(const struct function *f, uint32_t k, uint64_t old)
 			return block + i->offset - first->offset + (old - start);
 	}
 	return 0;
+}
+
+uint64_t body_same_place(const struct function *f, uint32_t insn, uint32_t edge)
+{
+	const struct flow *flow = f->public.flow;
+	const struct body *b = f->body;
+	uint32_t k = edge == GRAPH_NONE ? GRAPH_NONE : flow->graph.edge[edge].to;
+
+	if (k == GRAPH_NONE || k == flow->exit_node) {
+		uint64_t old = flow->insns[insn].address;
+		return moved_insn(f, flow_block_at(flow, old), old);
+	}
+	uint64_t at = body_label(b, k);
+	for (const struct item *i = &b->items.p[b->labels.p[k]]; i->kind == ITEM_CODE; i++) {
+		uint32_t on = b->codes.p[i->count].edge;
+		if (on == GRAPH_NONE || flow->graph.edge[on].to != k)
+			break;
+		at += i->size;
+	}
+	return at;
 }
 
 uint64_t edit_moved(const struct edit *e, uint64_t old)
@@ -165,6 +191,14 @@ static void put_relative(uint8_t *field, uint64_t next, uint64_t target)
 	memcpy(field, &relative, sizeof relative);
 }
 
+/* Where control goes that leaves the function at an instruction. */
+static uint64_t outside(const struct writer *w, uint32_t insn)
+{
+	uint64_t to = w->f->redirects.n ? redirect_find(w->e, w->f, insn) : 0;
+
+	return to ? to : edit_resolve(w->e, flow_target(&w->flow->insns[insn]), false);
+}
+
 /* Displacements keep what they mean; calls go to new code where there is some. */
 static void fix_copy(struct writer *w, const struct item *i, uint64_t at, uint8_t *out)
 {
@@ -176,8 +210,24 @@ static void fix_copy(struct writer *w, const struct item *i, uint64_t at, uint8_
 			put_relative(
 				out + end - flow_behind(insn) - 4, at + end, flow_target(insn));
 		else if (insn->kind == INSN_CALL)
-			put_relative(
-				out + end - 4, at + end, edit_resolve(w->e, flow_target(insn)));
+			put_relative(out + end - 4, at + end, outside(w, i->insn + n));
+	}
+}
+
+/* Instructions of a second copy that say the address of a table mean its own. */
+static void name_tables(struct writer *w, const struct item *i, uint8_t *out)
+{
+	const struct flow_insn *first = &w->flow->insns[i->insn], *insn = first;
+
+	for (uint32_t n = 0; n < i->count; n++, insn++) {
+		int64_t by = twin_moves_table(w->e, w->f, i->insn + n);
+		if (!by)
+			continue;
+		uint8_t *field = out + (insn->address - first->address) + insn->length - 4;
+		int32_t value;
+		memcpy(&value, field, sizeof value);
+		value = (int32_t)(value + by);
+		memcpy(field, &value, sizeof value);
 	}
 }
 
@@ -185,6 +235,13 @@ static void write_copy(struct writer *w, const struct item *i, uint64_t at, uint
 {
 	memcpy(out, edit_code(w->e, w->flow->insns[i->insn].address, i->size), i->size);
 	fix_copy(w, i, at, out);
+	if (w->f->namings.n)
+		name_tables(w, i, out);
+}
+
+static const struct function *other_copy(const struct function *f)
+{
+	return f->twin ? f->twin : f->original ? f->original : f;
 }
 
 static void write_code(struct writer *w, const struct item *i, uint64_t at, uint8_t *out)
@@ -194,7 +251,10 @@ static void write_code(struct writer *w, const struct item *i, uint64_t at, uint
 	memcpy(out, w->b->bytes.p + c->offset, c->size);
 	for (uint32_t n = 0; n < c->fixups; n++) {
 		const struct snippet_fixup *x = &w->b->fixups.p[c->first_fixup + n];
-		put_relative(out + x->offset, at + x->end, x->target);
+		uint64_t target = x->target;
+		if (x->jumps && target == EDIT_OTHER)
+			target = body_same_place(other_copy(w->f), i->insn, c->edge);
+		put_relative(out + x->offset, at + x->end, target);
 	}
 }
 
@@ -204,8 +264,9 @@ static uint64_t target_of(const struct writer *w, const struct item *i)
 
 	if (i->label != LABEL_OUTSIDE)
 		return body_label(w->b, i->label);
-	return edit_resolve(
-		w->e, i->kind == ITEM_FALL ? insn->address + insn->length : flow_target(insn));
+	if (i->kind == ITEM_FALL)
+		return edit_resolve(w->e, insn->address + insn->length, false);
+	return outside(w, i->insn);
 }
 
 static void write_item(struct writer *w, const struct item *i, uint64_t at, uint8_t *out)
@@ -283,16 +344,20 @@ static void write_piece(struct writer *w, const struct piece *p)
 		write_item(w, i, at, w->bytes + (at - w->e->text));
 		add_spans(w, first, i, at);
 	}
-	*vec_add(&w->e->fragments) = (struct fragment){
-		.start = p->at, .size = p->size, .old = p->old_start, .first_span = first};
+	*vec_add(&w->e->fragments) = (struct fragment){.start = p->at,
+		.size = p->size,
+		.old = p->old_start,
+		.first_span = first,
+		.twin = w->f->original};
 }
 
 int emit_all(struct edit *e, struct buf *out, struct err *err)
 {
-	for (size_t i = 0; i < e->nfunctions; i++) {
-		struct function *f = &e->functions[i];
+	for (size_t i = 0; i < twin_copies(e); i++) {
+		struct function *f = twin_copy(e, i);
 		if (f->public.refused || !f->public.chosen)
 			continue;
+		redirect_sort(f);
 		int r = body_create(e, f, &f->body, err);
 		if (r < 0)
 			return r;
@@ -304,8 +369,9 @@ int emit_all(struct edit *e, struct buf *out, struct err *err)
 	buf_reserve(out, end - start + 1); /* also when nothing moves: memory to point to */
 	memset(out->p + out->n, NOP, end - start);
 	out->n += end - start;
-	for (size_t i = 0; i < e->nfunctions; i++) {
-		const struct function *f = &e->functions[i];
+	e->tables = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	for (size_t i = 0; i < twin_copies(e); i++) {
+		const struct function *f = twin_copy(e, i);
 		struct writer w = {e, f, f->public.flow, f->body, out->p};
 		for (uint32_t n = 0; f->body && n < f->body->npieces; n++)
 			write_piece(&w, &f->body->pieces[n]);

@@ -1,4 +1,4 @@
-#include <string.h>
+#include <stdlib.h>
 
 #include "edit/edit_internal.h"
 #include "edit/elf_out.h"
@@ -59,6 +59,59 @@ void edit_after_call(struct edit *e, struct edit_function *f, uint32_t insn,
 		if (flow->edge_kind[*edge] == FLOW_EDGE_FALL)
 			insert(e, f, true, *edge, snippet, arguments);
 }
+
+/* ---- calls that go elsewhere ---- */
+
+static void redirect(
+	struct edit_function *public, uint32_t insn, const struct edit_function *to, size_t at)
+{
+	struct function *f = (struct function *)public;
+
+	*vec_add(&f->redirects) =
+		(struct redirect){.insn = insn, .to = (const struct function *)to, .at = at};
+}
+
+void edit_redirect_call(struct edit *e __attribute__((unused)), struct edit_function *f,
+	uint32_t insn, const struct edit_function *to)
+{
+	redirect(f, insn, to, 0);
+}
+
+void edit_redirect_to_runtime(
+	struct edit *e __attribute__((unused)), struct edit_function *f, uint32_t insn, size_t at)
+{
+	redirect(f, insn, NULL, at);
+}
+
+static int by_insn(const void *a, const void *b)
+{
+	const struct redirect *x = a, *y = b;
+
+	return x->insn < y->insn ? -1 : x->insn > y->insn;
+}
+
+void redirect_sort(struct function *f)
+{
+	vec_sort(&f->redirects, by_insn);
+}
+
+uint64_t redirect_find(const struct edit *e, const struct function *f, uint32_t insn)
+{
+	const struct redirect key = {.insn = insn};
+	const struct redirect *r =
+		bsearch(&key, f->redirects.p, f->redirects.n, sizeof *f->redirects.p, by_insn);
+
+	if (!r)
+		return 0;
+	if (!r->to)
+		return e->text + r->at;
+	const struct flow *flow = r->to->public.flow;
+	if (!r->to->body)
+		return r->to->public.procedure->start;
+	return body_entered(r->to, flow_block_at(flow, flow->entry));
+}
+
+/* ---- edges ---- */
 
 bool edit_edge_carries(const struct edit_function *f, uint32_t edge)
 {

@@ -139,13 +139,12 @@ struct tables {
 	VEC(struct table) list;
 };
 
-static bool is_table(const struct flow_jump *j)
+bool patch_is_table(const struct flow_jump *j)
 {
 	return j->table && (j->state == FLOW_JUMP_PROVED || j->state == FLOW_JUMP_UNPROVED);
 }
 
-/* Where an entry leads in the old code; false when it cannot be read. */
-static bool table_target(
+bool patch_table_target(
 	const struct edit *e, const struct flow_jump *j, uint64_t slot, uint64_t *target)
 {
 	uint64_t wide;
@@ -176,7 +175,7 @@ static bool is_sound(const struct edit *e, const struct function *f, const struc
 		return false;
 	for (uint32_t i = 0; i < j->entries; i++) {
 		uint64_t target;
-		bool known = table_target(e, j, j->table + (uint64_t)i * j->stride, &target);
+		bool known = patch_table_target(e, j, j->table + (uint64_t)i * j->stride, &target);
 		uint32_t k = known ? flow_block_at(flow, target) : GRAPH_NONE;
 		if (k == GRAPH_NONE && j->width == 8 && !j->relative)
 			continue;
@@ -203,7 +202,7 @@ static void list_tables(struct edit *e, struct function *f, struct tables *t)
 	for (uint32_t i = 0; i < flow->njumps; i++) {
 		const struct flow_jump *j = &flow->jumps[i];
 		uint64_t at = flow->insns[j->insn].address;
-		if (is_table(j)) {
+		if (patch_is_table(j)) {
 			*vec_add(&t->list) = (struct table){.start = j->table,
 				.end = j->table + (uint64_t)j->entries * j->stride,
 				.function = f,
@@ -375,7 +374,7 @@ static int write_table(
 {
 	for (uint32_t i = 0; i < j->entries; i++) {
 		uint64_t slot = j->table + (uint64_t)i * j->stride, target;
-		if (!table_target(e, j, slot, &target))
+		if (!patch_table_target(e, j, slot, &target))
 			continue;
 		uint32_t k = flow_block_at(f->public.flow, target);
 		if (k == GRAPH_NONE)
@@ -399,7 +398,7 @@ int patch_write(struct edit *e, struct err *err)
 		if ((r = write_points(e, f, err)) < 0)
 			return r;
 		for (uint32_t k = 0; k < f->public.flow->njumps; k++)
-			if (is_table(&f->public.flow->jumps[k]) &&
+			if (patch_is_table(&f->public.flow->jumps[k]) &&
 				(r = write_table(e, f, &f->public.flow->jumps[k], err)) < 0)
 				return r;
 	}

@@ -32,6 +32,8 @@ const struct liveness *edit_liveness(struct edit *e, struct edit_function *f)
 
 	if (!e->lives)
 		find_lives(e);
+	if (function->original)
+		function = function->original;
 	return lives_of(e->lives, function->procedure);
 }
 

@@ -276,22 +276,23 @@ struct edit_span unwind_clip(const struct unwind_piece *p, const struct edit_spa
 
 /* New code that begins at `at` within a span, as far as one old frame goes. */
 static void add_stretch(struct pieces *p, const struct unwind *u, const struct edit_span *s,
-	uint64_t at, uint64_t end, const struct unwind_frame *f)
+	uint64_t at, uint64_t end, const struct unwind_frame *f, bool twin)
 {
 	struct unwind_piece *last = p->list.n ? &p->list.p[p->list.n - 1] : NULL;
 	uint32_t frame = (uint32_t)(f - u->frames.p);
 
-	if (last && last->frame == frame && last->end == at && last->spans + last->nspans >= s) {
+	if (last && last->frame == frame && last->twin == twin && last->end == at &&
+		last->spans + last->nspans >= s) {
 		last->nspans = (size_t)(s - last->spans) + 1;
 		last->end = end;
 		return;
 	}
 	*vec_add(&p->list) = (struct unwind_piece){
-		.frame = frame, .spans = s, .nspans = 1, .start = at, .end = end};
+		.twin = twin, .frame = frame, .spans = s, .nspans = 1, .start = at, .end = end};
 }
 
 /* Cuts a span where frames begin and end; what has no frame has none in the new code. */
-static void add_span(struct pieces *p, const struct unwind *u, const struct edit_span *s)
+static void add_span(struct pieces *p, const struct unwind *u, const struct edit_span *s, bool twin)
 {
 	uint64_t at = s->at, end = s->at + s->size;
 
@@ -302,7 +303,7 @@ static void add_span(struct pieces *p, const struct unwind *u, const struct edit
 		if (s->copied && left < end - at)
 			next = at + left;
 		if (f)
-			add_stretch(p, u, s, at, next, f);
+			add_stretch(p, u, s, at, next, f, twin);
 		at = next;
 	}
 }
@@ -312,7 +313,7 @@ static void cut_pieces(
 {
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < fragments[i].nspans; j++)
-			add_span(out, u, &fragments[i].spans[j]);
+			add_span(out, u, &fragments[i].spans[j], fragments[i].twin);
 	}
 }
 

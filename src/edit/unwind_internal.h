@@ -53,6 +53,7 @@ struct unwind {
 /* New code of one old frame: [start, end) of spans, the first and the last of which may go beyond.
  */
 struct unwind_piece {
+	bool twin;
 	uint32_t frame;
 	const struct edit_span *spans;
 	size_t nspans;

@@ -166,12 +166,13 @@ struct site_writer {
 	struct sites out;
 	edit_moved_fn *moved;
 	void *arg;
+	bool twin;
 };
 
 static void add_site(struct site_writer *w, uint64_t start, uint64_t end, const struct lsda_site *s)
 {
 	struct lsda_site *last = w->out.list.n ? &w->out.list.p[w->out.list.n - 1] : NULL;
-	uint64_t pad = s->pad ? w->moved(w->arg, s->pad) : 0;
+	uint64_t pad = s->pad ? w->moved(w->arg, s->pad, w->twin) : 0;
 
 	if (s->pad && !pad)
 		pad = s->pad; /* it stays where it was */
@@ -303,7 +304,7 @@ static bool put_all(const struct unwind *u, const struct unwind_piece *piece, co
 bool unwind_put_lsda(const struct unwind *u, const struct unwind_piece *piece, edit_moved_fn *moved,
 	void *arg, uint64_t address, struct buf *out)
 {
-	struct site_writer w = {.moved = moved, .arg = arg};
+	struct site_writer w = {.moved = moved, .arg = arg, .twin = piece->twin};
 	struct sites old = {0};
 	struct tables tables = {0};
 	struct lsda l;

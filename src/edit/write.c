@@ -11,9 +11,9 @@
 
 enum { PAGE = 4096, NAME_MAX_SIZE = 4096 };
 
-static uint64_t entered(void *arg, uint64_t old)
+static uint64_t entered(void *arg, uint64_t old, bool twin)
 {
-	uint64_t at = edit_resolve(arg, old);
+	uint64_t at = edit_resolve(arg, old, twin);
 
 	return at == old ? 0 : at;
 }
@@ -26,7 +26,8 @@ static struct edit_fragment *list_fragments(const struct edit *e)
 	for (size_t i = 0; i < e->fragments.n; i++) {
 		const struct fragment *f = &e->fragments.p[i];
 		size_t end = i + 1 < e->fragments.n ? f[1].first_span : e->spans.n;
-		list[i] = (struct edit_fragment){.start = f->start,
+		list[i] = (struct edit_fragment){.twin = f->twin,
+			.start = f->start,
 			.size = f->size,
 			.old_start = f->old,
 			.spans = e->spans.p + f->first_span,
@@ -35,16 +36,25 @@ static struct edit_fragment *list_fragments(const struct edit *e)
 	return list;
 }
 
-static int write_unwind(struct edit *e, uint64_t address, struct err *err)
+/* Copies of jump tables, and behind them what unwinding needs. */
+static int write_read_only(struct edit *e, uint64_t address, struct err *err)
 {
 	_cleanup_free_ struct edit_fragment *list = list_fragments(e);
 	_cleanup_(buf_deinit) struct buf bytes = {0};
 	struct unwind_layout w = {0};
-	int r = unwind_write(e->unwind, list, e->fragments.n, entered, e, address, &bytes, &w, err);
+	int r = twin_write_tables(e, &bytes, err);
 
 	if (r < 0)
 		return r;
+	r = unwind_write(
+		e->unwind, list, e->fragments.n, entered, e, address + bytes.n, &bytes, &w, err);
+	if (r < 0)
+		return r;
+	uint64_t tables = e->tables_size;
 	elf_out_segment(e->out, address, PF_R, &bytes);
+	if (tables)
+		elf_out_section(
+			e->out, ".rodata.edited", SHT_PROGBITS, SHF_ALLOC, address, tables, 8);
 	if (w.lsda_size)
 		elf_out_section(e->out, ".gcc_except_table", SHT_PROGBITS, SHF_ALLOC, w.lsda,
 			w.lsda_size, 4);
@@ -64,7 +74,8 @@ static void name_function(struct edit *e, const struct function *f)
 
 	for (uint32_t n = 0; n < f->body->npieces; n++) {
 		const struct piece *p = &f->body->pieces[n];
-		snprintf(name, sizeof name, "%s%s", base, n ? ".cold" : "");
+		snprintf(name, sizeof name, "%s%s%s", base, f->original ? ".twin" : "",
+			n ? ".cold" : "");
 		elf_out_symbol(e->out, name, p->at, p->size);
 	}
 }
@@ -94,10 +105,10 @@ int edit_write(struct edit *e, const char *path, struct err *err)
 		elf_out_section(e->out, ".text.edited", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
 			e->text, size, 64);
 	}
-	if (e->fragments.n && (r = write_unwind(e, end, err)) < 0)
+	if (e->fragments.n && (r = write_read_only(e, end, err)) < 0)
 		return r;
-	for (size_t i = 0; i < e->nfunctions; i++)
-		if (e->functions[i].body)
-			name_function(e, &e->functions[i]);
+	for (size_t i = 0; i < twin_copies(e); i++)
+		if (twin_copy(e, i)->body)
+			name_function(e, twin_copy(e, i));
 	return elf_out_write(e->out, path, err);
 }

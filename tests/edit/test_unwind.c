@@ -382,7 +382,7 @@ static void compare_site(const struct move *m, const struct table *old, const st
 	assert_int_equal(a, b);
 	if (!a)
 		return;
-	assert_int_equal(x.pad ? move_address((void *)m, x.pad) : 0, y.pad);
+	assert_int_equal(x.pad ? move_address((void *)m, x.pad, false) : 0, y.pad);
 	assert_int_equal(!x.action, !y.action);
 	struct buf s = {0}, t = {0};
 	describe(old, x.action, &s);

@@ -134,7 +134,7 @@ struct move {
 typedef size_t cut_fn(uint64_t start, uint64_t size, uint64_t at, struct edit_span **out);
 
 /* Where pads are in the new code; fragments are in the order of the old. */
-static inline uint64_t move_address(void *arg, uint64_t old)
+static inline uint64_t move_address(void *arg, uint64_t old, bool twin __attribute__((unused)))
 {
 	const struct move *m = arg;
 
