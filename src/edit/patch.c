@@ -166,6 +166,15 @@ bool patch_table_target(
 	return true;
 }
 
+/* Where values lead that never come. */
+static bool is_end(const struct procedure *p, uint64_t target)
+{
+	for (uint32_t r = 0; r < p->nranges; r++)
+		if (target == p->ranges[r].start + p->ranges[r].size)
+			return true;
+	return false;
+}
+
 /* All entries must lead to blocks in the way that their shape says; addresses may go elsewhere. */
 static bool is_sound(const struct edit *e, const struct function *f, const struct flow_jump *j)
 {
@@ -177,7 +186,8 @@ static bool is_sound(const struct edit *e, const struct function *f, const struc
 		uint64_t target;
 		bool known = patch_table_target(e, j, j->table + (uint64_t)i * j->stride, &target);
 		uint32_t k = known ? flow_block_at(flow, target) : GRAPH_NONE;
-		if (k == GRAPH_NONE && j->width == 8 && !j->relative)
+		if (k == GRAPH_NONE && ((j->width == 8 && !j->relative) ||
+					       (known && is_end(f->public.procedure, target))))
 			continue;
 		if (k == GRAPH_NONE || flow->blocks[k].start != target)
 			return false;

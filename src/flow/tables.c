@@ -110,7 +110,16 @@ static bool entry_of(struct resolver *r, const struct finding *f, uint64_t index
 	return expr_value(&r->trace.m.exprs, f->expr, f->index, index, s->read, s->arg, target);
 }
 
-/* How many entries from the first on lie in the procedure; they are added to found. */
+/* Where compilers let values go that never come: to where the code ends. */
+static bool is_end(const struct flow_source *s, uint64_t target)
+{
+	for (uint32_t i = 0; i < s->nranges; i++)
+		if (target == s->ranges[i].start + s->ranges[i].size)
+			return true;
+	return false;
+}
+
+/* How many entries from the first on lie in the procedure or at its end; the first are found. */
 static uint32_t take_entries(
 	struct resolver *r, const struct finding *f, uint64_t first, uint64_t count)
 {
@@ -123,9 +132,10 @@ static uint32_t take_entries(
 		if (!entry_of(r, f, first + i, &target))
 			return (uint32_t)i;
 		uint32_t insn = builder_insn_at(r->b, target);
-		if (insn == GRAPH_NONE)
+		if (insn != GRAPH_NONE)
+			*vec_add(&r->found) = insn;
+		else if (!is_end(r->b->source, target))
 			return (uint32_t)i;
-		*vec_add(&r->found) = insn;
 	}
 	return (uint32_t)count;
 }
@@ -157,7 +167,7 @@ static void describe(struct resolver *r, struct finding *f, uint64_t first)
  * Where compilers know more about the index than its code says, there is no check of its bound. The
  * table then ends where its entries make no sense any more, or other data begins.
  */
-static void end_table(struct resolver *r, struct finding *f)
+static void end_table(struct resolver *r, struct finding *f, uint64_t first)
 {
 	const struct flow_source *s = r->b->source;
 	struct flow_jump *j = &f->jump;
@@ -165,11 +175,9 @@ static void end_table(struct resolver *r, struct finding *f)
 	if (!s->next_data || !f->begins || j->width != 4 || j->stride != 4)
 		return;
 	uint64_t room = (s->next_data(s->arg, j->table) - j->table) / 4;
-	if (room < j->entries) {
-		j->entries = (uint32_t)room;
-		r->found.n = room;
-	}
-	if (j->entries)
+	if (room < j->entries)
+		j->entries = take_entries(r, f, first, room);
+	if (r->found.n)
 		j->state = FLOW_JUMP_PROVED;
 }
 
@@ -263,13 +271,13 @@ static bool is_bounded_table(struct resolver *r, const struct state *s, struct f
 		return false;
 	uint64_t count = b.max - b.min + 1;
 	uint32_t n = take_entries(r, f, b.min, count);
-	if (!n || (n < count && n < UNPROVED_MIN))
+	if (!r->found.n || (n < count && r->found.n < UNPROVED_MIN))
 		return false;
 	f->jump.entries = n;
 	f->jump.state = n == count ? FLOW_JUMP_PROVED : FLOW_JUMP_UNPROVED;
 	describe(r, f, b.min);
 	if (n < count)
-		end_table(r, f);
+		end_table(r, f, b.min);
 	return true;
 }
 
@@ -278,20 +286,21 @@ static bool is_unbounded_table(struct resolver *r, struct finding *f)
 	if (!find_scaled(&r->trace.m.exprs, f->expr, &f->index))
 		return false;
 	uint32_t n = take_entries(r, f, 0, UNPROVED_MAX);
-	if (n < UNPROVED_MIN)
+	if (r->found.n < UNPROVED_MIN)
 		return false;
 	f->jump.entries = n;
 	f->jump.state = FLOW_JUMP_UNPROVED;
 	describe(r, f, 0);
 	if (n < UNPROVED_MAX)
-		end_table(r, f);
+		end_table(r, f, 0);
 	return true;
 }
 
 static bool is_constant(struct resolver *r, struct finding *f)
 {
 	f->index = GRAPH_NONE;
-	if (!expr_closed(&r->trace.m.exprs, f->expr, GRAPH_NONE) || take_entries(r, f, 0, 1) != 1)
+	if (!expr_closed(&r->trace.m.exprs, f->expr, GRAPH_NONE) || take_entries(r, f, 0, 1) != 1 ||
+		!r->found.n)
 		return false;
 	f->jump.entries = 1;
 	f->jump.state = FLOW_JUMP_PROVED;

@@ -341,6 +341,22 @@ static void test_known_callees(void **state)
 	expect_jump("unknown", FLOW_JUMP_UNRESOLVED);
 }
 
+/* What cannot be is sent to where the code ends. */
+static void test_unreachable(void **state)
+{
+	(void)state;
+	assemble(".text\n" FUNCTION("f",
+		".section .rodata\n.balign 4\nT0: .long 1f-T0, 7f-T0, 2f-T0\n.text\n"
+		"mov %edi, %eax\n cmp $2, %eax\n ja 9f\n" DISPATCH("T0") TARGETS "7:\n")
+			FUNCTION("g", "ret\n"));
+	struct flow *f = flow_of("f");
+	assert_int_equal(f->njumps, 1);
+	assert_int_equal(f->jumps[0].state, FLOW_JUMP_PROVED);
+	assert_int_equal(f->jumps[0].entries, 3);
+	assert_int_equal(f->jumps[0].targets, 2);
+	flow_destroy(f);
+}
+
 static void test_retpoline(void **state)
 {
 	(void)state;
@@ -371,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_spills),
 		cmocka_unit_test(test_leaving),
 		cmocka_unit_test(test_known_callees),
+		cmocka_unit_test(test_unreachable),
 		cmocka_unit_test(test_retpoline),
 	};
 	return cmocka_run_group_tests(tests, open_workshop, close_all);
