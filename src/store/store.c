@@ -3,6 +3,7 @@
 #include "store/edges.h"
 #include "store/exact.h"
 #include "store/store_internal.h"
+#include "store/paces.h"
 #include "store/walks.h"
 
 #include <errno.h>
@@ -252,6 +253,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_edge);
 	store_register(s, &blob_anchor);
 	store_register(s, &blob_walk);
+	store_register(s, &blob_pace);
 	store_register(s, &blob_exact);
 	r = open_by_mode(s, e);
 	if (r) {
