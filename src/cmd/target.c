@@ -264,7 +264,8 @@ static void choose_shadow(const struct target *t, double budget, struct sampler_
 		.share = t->values ? VALUES_SHARE : edges_share(t, budget),
 		.user = true,
 		.kernel = true,
-		.choosy = t->only.n > 0};
+		.choosy = t->only.n > 0,
+		.watch = !t->values};
 	/* Which samples go on is decided before the interpreter is called: to find there that the
 	 * share is used up costs programs as much as a short burst. */
 	if (!t->no_edges || t->values)

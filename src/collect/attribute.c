@@ -14,6 +14,7 @@
 #include "collect/image_cache.h"
 #include "collect/only.h"
 #include "collect/process.h"
+#include "collect/progress.h"
 #include "collect/record.h"
 #include "collect/sampler.h"
 #include "collect/walk_pool.h"
@@ -45,6 +46,7 @@ struct attribution {
 	struct anchor_pool anchors;
 	uint64_t pairs_seen, pairs_kept;
 	struct walk_pool walks;
+	struct progress progress;
 	struct interp machine; /* that bursts are run again on */
 	struct burst_plugins *plugins;
 	struct only *only; /* NULL: values of all that runs */
@@ -70,6 +72,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	sums_init(&a->sums, o->per_process);
 	bursts_init(&a->bursts);
 	anchor_pool_init(&a->anchors, io_clock_ns(CLOCK_MONOTONIC));
+	progress_init(&a->progress);
 	walk_pool_init(&a->walks, io_clock_ns(CLOCK_MONOTONIC));
 	a->plugins = burst_plugins_create(o->plugins, o->nplugins);
 	a->only = only_create(o->only, o->nonly, a->images, a->processes);
@@ -86,6 +89,7 @@ void attribution_destroy(struct attribution *a)
 	bursts_deinit(&a->bursts);
 	anchor_pool_deinit(&a->anchors);
 	walk_pool_deinit(&a->walks);
+	progress_deinit(&a->progress);
 	burst_plugins_destroy(a->plugins);
 	only_destroy(a->only);
 	image_cache_destroy(a->images);
@@ -329,6 +333,28 @@ static struct journey journey_of(struct attribution *a, pid_t pid, uint64_t time
 	return j;
 }
 
+/* Words that the burst moved, and what was read of those that are watched. */
+static void take_progress(struct journey *j, const uint64_t *words)
+{
+	const struct shadow_burst *b = j->burst;
+	const struct progress_thread t = {
+		.id = SHADOW_PROCESS(b->tid, b->generation), .who = j->who};
+	const struct shadow_reading *reading = burst_reading(b, words);
+	const struct shadow_moved *moved;
+	size_t n = burst_moved(b, words, &moved);
+	struct progress_place at = {0};
+
+	if (reading) {
+		at.image = place(j, reading->pc, &at.offset);
+		progress_read(&j->a->progress, &t, reading, b->watched, &at);
+	}
+	for (size_t i = 0; i < n; i++) {
+		at.image = place(j, moved[i].by, &at.offset);
+		if (is_wanted(j, at.image, at.offset))
+			progress_moved(&j->a->progress, &t, &moved[i], &at);
+	}
+}
+
 /* A run of a process never leaves its mappings, nor the kernel. */
 static bool is_concerned(struct attribution *a, const struct journey *j)
 {
@@ -348,6 +374,7 @@ bool attribution_burst(struct attribution *a, const struct shadow_burst *b, cons
 		begin_walk(&j, b->start);
 		burst_edges(b, words, take_edge, &j);
 		end_walk(&j, b->edges < SHADOW_EDGES ? b->steps : 0);
+		take_progress(&j, words);
 		return is_concerned(a, &j);
 	}
 	capture_begin(&j.capture, words[INTERP_RCX]);
@@ -360,6 +387,12 @@ bool attribution_burst(struct attribution *a, const struct shadow_burst *b, cons
 	end_showing(&j);
 	end_walk(&j, b->steps);
 	return is_concerned(a, &j);
+}
+
+bool attribution_watch(
+	struct attribution *a, const struct shadow_burst *b, struct shadow_watch *out)
+{
+	return progress_orders(&a->progress, SHADOW_PROCESS(b->tid, b->generation), out);
 }
 
 void attribution_tuple(struct attribution *a, const struct upcall_tuple *t)
@@ -453,6 +486,7 @@ int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, con
 	const struct flush f = {.sums = &a->sums,
 		.bursts = &a->bursts,
 		.anchors = &a->anchors,
+		.progress = &a->progress,
 		.walks = &a->walks,
 		.images = a->images,
 		.processes = a->processes,
@@ -473,6 +507,7 @@ void attribution_flushed(struct attribution *a)
 	a->pairs_kept += a->anchors.written;
 	anchor_pool_clear(&a->anchors);
 	walk_pool_clear(&a->walks);
+	progress_clear(&a->progress);
 	image_cache_flushed(a->images, a->processes);
 	only_flushed(a->only);
 	for (size_t i = 0; i < a->nevents; i++)
@@ -500,5 +535,6 @@ size_t attribution_memory(const struct attribution *a)
 {
 	return sizeof *a + cgroups_memory(a->cgroups) + process_table_memory(a->processes) +
 	       image_cache_memory(a->images) + sums_memory(&a->sums) + bursts_memory(&a->bursts) +
-	       anchor_pool_memory(&a->anchors) + walk_pool_memory(&a->walks);
+	       anchor_pool_memory(&a->anchors) + walk_pool_memory(&a->walks) +
+	       progress_memory(&a->progress);
 }

@@ -19,6 +19,7 @@ struct plugin;
 struct record;
 struct sample;
 struct shadow_burst;
+struct shadow_watch;
 struct store;
 struct store_account;
 struct upcall_tuple;
@@ -45,6 +46,10 @@ void attribution_sample(struct attribution *a, const struct sample *s);
 
 /* False when nothing that is wanted can ever come from where this burst was. */
 bool attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);
+
+/* True and the words to be watched in a burst's thread when that has changed (progress.h). */
+bool attribution_watch(
+	struct attribution *a, const struct shadow_burst *b, struct shadow_watch *out);
 
 void attribution_pair(struct attribution *a, const struct driver_pair *p);
 

@@ -56,10 +56,34 @@ bool burst_replay(const struct shadow_burst *b, const uint64_t *words, struct in
 	return m->ip == b->end;
 }
 
+static uint32_t words_told(const struct shadow_burst *b)
+{
+	return 2u * b->edges + b->moved * (uint32_t)SHADOW_MOVED_SIZE +
+	       (b->watched ? (uint32_t)SHADOW_READING : 0);
+}
+
+static bool is_whole(const struct shadow_burst *b)
+{
+	return !b->inputs && b->words == SHADOW_HEAD + words_told(b) &&
+	       b->watched <= SHADOW_WATCHED;
+}
+
 void burst_edges(const struct shadow_burst *b, const uint64_t *words, burst_edge_fn *fn, void *arg)
 {
-	if (b->inputs || b->words != SHADOW_HEAD + 2u * b->edges)
-		return;
-	for (uint32_t i = 0; i < b->edges; i++)
+	for (uint32_t i = 0; is_whole(b) && i < b->edges; i++)
 		fn(arg, words[2 * i], words[2 * i + 1]);
+}
+
+size_t burst_moved(
+	const struct shadow_burst *b, const uint64_t *words, const struct shadow_moved **list)
+{
+	*list = (const struct shadow_moved *)(words + 2 * b->edges);
+	return is_whole(b) ? b->moved : 0;
+}
+
+const struct shadow_reading *burst_reading(const struct shadow_burst *b, const uint64_t *words)
+{
+	if (!is_whole(b) || !b->watched)
+		return NULL;
+	return (const struct shadow_reading *)(words + 2 * b->edges + b->moved * SHADOW_MOVED_SIZE);
 }

@@ -7,6 +7,7 @@
 #include "collect/shadow.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* An instruction that was interpreted: m->effect tells what it did, m is the state after it. */
@@ -24,5 +25,12 @@ typedef void burst_edge_fn(void *arg, uint64_t from, uint64_t to);
 
 /* The edges of a burst without inputs. */
 void burst_edges(const struct shadow_burst *b, const uint64_t *words, burst_edge_fn *fn, void *arg);
+
+/* The words that a burst without inputs moved, and how many they are. */
+size_t burst_moved(
+	const struct shadow_burst *b, const uint64_t *words, const struct shadow_moved **list);
+
+/* What was read of watched words before it: b->watched of them. NULL: nothing. */
+const struct shadow_reading *burst_reading(const struct shadow_burst *b, const uint64_t *words);
 
 #endif

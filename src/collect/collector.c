@@ -81,9 +81,12 @@ static void sink_sample(void *arg, const struct sample *s)
 static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)
 {
 	struct collector *c = arg;
+	struct shadow_watch watch;
 
 	if (!attribution_burst(c->attribution, b, words))
 		sampler_leave_out(c->sampler, b);
+	if (attribution_watch(c->attribution, b, &watch))
+		sampler_watch(c->sampler, &watch);
 }
 
 static void sink_pair(void *arg, const struct driver_pair *p)

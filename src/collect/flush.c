@@ -8,10 +8,12 @@
 #include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
 #include "collect/image_cache.h"
+#include "collect/progress.h"
 #include "collect/walk_pool.h"
 #include "image/image.h"
 #include "store/anchors.h"
 #include "store/edges.h"
+#include "store/paces.h"
 #include "store/pack.h"
 #include "store/store.h"
 #include "store/walks.h"
@@ -341,6 +343,45 @@ static int write_anchors(
 	return add_profile(f, g->image, g->who, ids, &blob_anchor, &packed, e);
 }
 
+/* With the time that the thread was in the procedure of the instruction meanwhile. */
+static struct pace pace_of(const struct flush *f, const struct progress_pace *from)
+{
+	const struct cached_image *img = image_cache_use(f->images, from->by.image);
+	struct pace pace = {.offset = from->by.offset, .turns = from->turns};
+	ssize_t procedure = -1;
+	uint64_t address;
+
+	if (cached_image_address(img, from->by.offset, &address))
+		procedure = find_procedure(f, from->by.image, address);
+	for (const struct progress_count *c = NULL; (c = hmap_next(from->at, c));)
+		if (procedure >= 0 && c->place.image == from->by.image &&
+			cached_image_address(img, c->place.offset, &address) &&
+			find_procedure(f, from->by.image, address) == procedure) {
+			pace.ns += c->ns;
+			pace.reads += c->count;
+		}
+	return pace;
+}
+
+static int write_paces(
+	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
+{
+	_cleanup_free_ struct pace *list = NULL;
+	const struct progress_pace *first;
+	size_t all = progress_find(f->progress, g->image, g->who, &first), n = 0;
+	struct buf packed = {0};
+
+	list = xcalloc(all + 1, sizeof *list);
+	for (size_t i = 0; i < all; i++) {
+		list[n] = pace_of(f, &first[i]);
+		n += list[n].reads > 0;
+	}
+	if (!n)
+		return 0;
+	paces_pack(list, paces_settle(list, n), &packed);
+	return add_profile(f, g->image, g->who, ids, &blob_pace, &packed, e);
+}
+
 static size_t count_steps(const struct pooled_walk *list, size_t n)
 {
 	size_t steps = 0;
@@ -397,6 +438,8 @@ static int write_group(
 
 	if (r == 0)
 		r = write_anchors(f, g, ids, e);
+	if (r == 0)
+		r = write_paces(f, g, ids, e);
 	if (r == 0)
 		r = write_walks(f, g, ids, e);
 	if (r < 0 || !g->values)
@@ -486,6 +529,9 @@ int flush_write(const struct flush *f, struct err *e)
 	anchor_pool_settle(f->anchors);
 	vec_each (p, &f->anchors->list)
 		bursts_group(f->bursts, p->image, p->who);
+	progress_settle(f->progress);
+	vec_each (t, &f->progress->paces)
+		bursts_group(f->bursts, t->by.image, t->who);
 	walk_pool_settle(f->walks);
 	vec_each (w, &f->walks->list)
 		bursts_group(f->bursts, w->image, w->who);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct anchor_pool;
+struct progress;
 struct bursts;
 struct err;
 struct image_cache;
@@ -22,6 +23,7 @@ struct flush {
 	struct sums *sums;
 	struct bursts *bursts;
 	struct anchor_pool *anchors;
+	struct progress *progress;
 	struct walk_pool *walks;
 	struct image_cache *images;
 	const struct process_table *processes;

@@ -415,6 +415,12 @@ void sampler_leave_out(struct sampler *s, const struct shadow_burst *b)
 		shadow_leave_out(s->shadow, b);
 }
 
+void sampler_watch(struct sampler *s, const struct shadow_watch *w)
+{
+	if (s->shadow)
+		shadow_watch(s->shadow, w);
+}
+
 void sampler_take_in(struct sampler *s, pid_t pid)
 {
 	if (s->shadow)

@@ -101,6 +101,7 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink);
 
 /* As shadow_leave_out and shadow_take_in (shadow_user.h). */
 void sampler_leave_out(struct sampler *s, const struct shadow_burst *b);
+void sampler_watch(struct sampler *s, const struct shadow_watch *w); /* as shadow_watch */
 void sampler_take_in(struct sampler *s, pid_t pid);
 
 /* Since the last call, per event. */

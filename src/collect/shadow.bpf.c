@@ -42,11 +42,17 @@ struct bpf_array {
 	void *pptrs[1];
 } __attribute__((preserve_access_index));
 
+struct sched_entity {
+	u64 exec_start;
+	u64 sum_exec_runtime;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	int pid;
 	int tgid;
 	u64 start_time;
 	u64 self_exec_id;
+	struct sched_entity se;
 	struct mm_struct *mm;
 	void *stack;
 	struct thread_struct thread;
@@ -75,12 +81,25 @@ struct {
 	__type(value, u64);
 } left_out SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SHADOW_WATCHES);
+	__type(key, u32);
+	__type(value, struct shadow_watch);
+} watches SEC(".maps");
+
 struct state {
 	struct interp m;
 	u64 first[32]; /* SHADOW_STATE of them */
 	/* The program whose pages are remembered, how often its mapping had changed, its number. */
 	u64 program, changes, mapping;
 	u64 mappings; /* numbers given out */
+	struct shadow_reading reading;
+	u32 watched; /* words of it */
+	u32 moved;   /* words that are told of */
+	u32 follows; /* words are of interest in this burst */
+	u32 pad;
 };
 
 struct {
@@ -352,6 +371,81 @@ static __always_inline u32 copy_inputs(struct shadow_cpu *c, struct state *s, u6
 	return SHADOW_HEAD + words;
 }
 
+/* ---- words that move ---- */
+
+#define STACK_NEAR 0x100000 /* bytes around the stack pointer: nothing there counts for long */
+#define MOVED_MOST 65536
+
+static __always_inline s64 change_of(const struct interp_word *w, u64 before)
+{
+	if (w->stored == 0x0f)
+		return (s32)((u32)w->data - (u32)before);
+	if (w->stored == 0xf0)
+		return (s32)((u32)(w->data >> 32) - (u32)(before >> 32));
+	return (s64)(w->data - before);
+}
+
+/* What is told of words. */
+struct telling {
+	struct state *s;
+	struct shadow_cpu *c;
+	u64 at; /* in the buffer */
+	u32 first, moved;
+};
+
+/* Memory still is as it was before the burst. */
+static long tell_moved(u32 index, struct telling *t)
+{
+	struct state *s = t->s;
+	const struct interp_word *w = &s->m.word[(index + t->first) % INTERP_WORDS];
+	u64 at = t->at, place;
+	s64 change;
+
+	if (w->epoch != s->m.epoch || w->unknown ||
+		(w->stored != 0xff && w->stored != 0x0f && w->stored != 0xf0) ||
+		w->address - s->m.r[INTERP_RSP] + STACK_NEAR < 2 * STACK_NEAR)
+		return 0;
+	place = place_of(&s->m, w->address);
+	if (!place)
+		return 0;
+	change = change_of(w, peek(place + (w->address & 4095)));
+	if (!change || change > MOVED_MOST || change < -MOVED_MOST)
+		return 0;
+	t->c->buffer[at % SHADOW_WORDS] = w->address + (w->stored == 0xf0 ? 4 : 0);
+	t->c->buffer[(at + 1) % SHADOW_WORDS] = w->by;
+	t->c->buffer[(at + 2) % SHADOW_WORDS] = (u64)change;
+	t->c->buffer[(at + 3) % SHADOW_WORDS] = w->times | (w->stored == 0xff ? 8ull : 4ull) << 32;
+	t->at = at + SHADOW_MOVED_SIZE;
+	return ++t->moved >= SHADOW_MOVED;
+}
+
+static long copy_reading(u32 i, struct telling *t)
+{
+	const u64 *from = (const u64 *)&t->s->reading;
+
+	if (i >= SHADOW_READING)
+		return 1;
+	t->c->buffer[(t->at + i) % SHADOW_WORDS] = from[i];
+	return 0;
+}
+
+/* Writes what there is to tell of words behind the edges of a burst. */
+__attribute__((noinline)) int tell_words(struct state *s, u64 at)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct telling t = {.s = s, .c = bpf_map_lookup_elem(&cpus, &cpu), .at = at};
+
+	if (!s || !t.c)
+		return 0;
+	t.first = (u32)t.c->ns;
+	if (s->follows && s->m.stored && !s->m.kernel)
+		bpf_loop(INTERP_WORDS, tell_moved, &t, 0);
+	if (s->watched)
+		bpf_loop(SHADOW_READING, copy_reading, &t, 0);
+	s->moved = t.moved;
+	return 0;
+}
+
 static __always_inline u32 generation_of(const struct task_struct *task)
 {
 	return ((u32)(task->start_time >> 10) * 31 + (u32)task->self_exec_id) & 0xffffff;
@@ -381,12 +475,55 @@ static __always_inline u32 may_begin(struct shadow_cpu *c, u64 now)
 	return c->credit > 0;
 }
 
+static long read_word(u32 i, struct state **to)
+{
+	struct state *s = *to;
+	u32 place = (u32)s->reading.ns % SHADOW_WATCHES; /* until all is read */
+	const struct shadow_watch *w = bpf_map_lookup_elem(&watches, &place);
+	u64 address, page;
+
+	if (!w || i >= w->n)
+		return 1;
+	address = w->address[i % SHADOW_WATCHED];
+	page = place_of(&s->m, address);
+	s->reading.word[i % SHADOW_WATCHED][0] = page ? address : 0;
+	s->reading.word[i % SHADOW_WATCHED][1] = page ? peek(page + (address & 4088)) : 0;
+	s->watched = i + 1;
+	return 0;
+}
+
+/* Reads what user space wants to follow in this thread. By itself, for the verifier. */
+__attribute__((noinline)) int read_watched(struct state *s, u64 now)
+{
+	const struct task_struct *task = (void *)bpf_get_current_task_btf();
+	u32 place = (u32)task->pid % SHADOW_WATCHES;
+	const struct shadow_watch *w = bpf_map_lookup_elem(&watches, &place);
+
+	if (!s)
+		return 0;
+	s->watched = 0;
+	if (!s->follows || !w || w->thread != SHADOW_PROCESS((u32)task->pid, generation_of(task)))
+		return 0;
+	s->reading.ns = place;
+	s->reading.pc = s->m.ip;
+	bpf_loop(SHADOW_WATCHED, read_word, &s, 0);
+	s->reading.ns = task->se.sum_exec_runtime + (now - task->se.exec_start);
+	return 0;
+}
+
+/* Words of what follows the head when inputs are not kept. */
+static __always_inline u32 words_told(const struct progress *p)
+{
+	return 2 * p->edges + p->s->moved * SHADOW_MOVED_SIZE +
+	       (p->s->watched ? SHADOW_READING : 0);
+}
+
 /* Writes down what came of it, also without edges: where bursts begin counts. */
 static __always_inline void report(struct shadow_cpu *c, struct state *s, const struct progress *p,
 	const struct task_struct *task, u64 start)
 {
 	u64 at = p->at;
-	u32 words = s->m.keeps ? copy_inputs(c, s, &at) : SHADOW_HEAD + 2 * p->edges;
+	u32 words = s->m.keeps ? copy_inputs(c, s, &at) : SHADOW_HEAD + words_told(p);
 	struct shadow_burst *head = (struct shadow_burst *)&c->buffer[at % SHADOW_WORDS];
 
 	c->steps += p->done - p->skip;
@@ -404,7 +541,8 @@ static __always_inline void report(struct shadow_cpu *c, struct state *s, const 
 	head->inputs = s->m.keeps ? s->m.ninputs : 0;
 	head->stop = p->stop;
 	head->kernel = s->m.kernel;
-	head->pad = 0;
+	head->moved = s->moved;
+	head->watched = s->watched;
 	head->failed = s->m.failed;
 	head->end = s->m.ip;
 	commit(c, at, words);
@@ -427,6 +565,9 @@ static __always_inline void account(struct shadow_cpu *c, struct progress *p, u6
 		c->nlong_own++;
 }
 
+#define ROOM_TO_TELL \
+	(SHADOW_HEAD + 2 * SHADOW_EDGES + SHADOW_MOVED * SHADOW_MOVED_SIZE + SHADOW_READING)
+
 static __always_inline void interpret(
 	struct bpf_perf_event_data *ctx, struct shadow_cpu *c, struct state *s, u64 start)
 {
@@ -440,11 +581,13 @@ static __always_inline void interpret(
 		c->refused++;
 		return;
 	}
-	if (!c->orders.values && !reserve(c, SHADOW_HEAD + 2 * SHADOW_EDGES, &p.at))
+	if (!c->orders.values && !reserve(c, ROOM_TO_TELL, &p.at))
 		return;
 	s->m.kernel = (s64)ctx->regs.rip < 0;
 	look_at_memory(s, task, mm);
 	begin(s, ctx, c, task);
+	s->follows = c->orders.watch & ~s->m.keeps & 1;
+	read_watched(s, start);
 	/* Lengths mixed, so that the ends of bursts do not always fall on the same instructions. */
 	if (steps > 16 && !c->orders.exact)
 		steps = 16 + (random >> 16) % (steps - 15);
@@ -453,6 +596,7 @@ static __always_inline void interpret(
 	bpf_loop(p.skip + steps, step, &p, 0);
 	c->bursts++;
 	c->stops[p.stop & 15]++;
+	tell_words(s, p.at + SHADOW_HEAD + 2 * p.edges);
 	if (p.done > p.skip)
 		report(c, s, &p, task, start);
 	account(c, &p, start);

@@ -33,8 +33,9 @@ struct shadow {
 	struct shadow_cpu *cpus;
 	unsigned ncpus;
 	struct ring_buffer *doorbell;
-	uint64_t *left_out; /* SHADOW_LEFT_OUT of them; NULL: nobody is */
-	bool kernel;        /* interprets it when it is not left out */
+	uint64_t *left_out;           /* SHADOW_LEFT_OUT of them; NULL: nobody is */
+	bool kernel;                  /* interprets it when it is not left out */
+	struct shadow_watch *watches; /* SHADOW_WATCHES of them */
 };
 
 /* ---- the machine ---- */
@@ -238,6 +239,17 @@ static int map_left_out(struct shadow *s, struct err *e)
 	return 0;
 }
 
+static int map_watches(struct shadow *s, struct err *e)
+{
+	void *p = mmap(NULL, SHADOW_WATCHES * sizeof *s->watches, PROT_READ | PROT_WRITE,
+		MAP_SHARED, bpf_map__fd(s->bpf->maps.watches), 0);
+
+	if (p == MAP_FAILED)
+		return err_errno(e, -errno, "BPF: cannot map the words that are watched");
+	s->watches = p;
+	return 0;
+}
+
 static int map_buffers(struct shadow *s, const struct shadow_options *o, struct err *e)
 {
 	void *p = mmap(NULL, s->ncpus * sizeof *s->cpus, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -257,6 +269,7 @@ static int map_buffers(struct shadow *s, const struct shadow_options *o, struct 
 			.kernel = o->kernel,
 			.exact = o->exact,
 			.choosy = o->choosy,
+			.watch = o->watch,
 			.most_ns = MOST_NS,
 			.share = (uint32_t)(o->share * 65536)};
 	return 0;
@@ -295,6 +308,8 @@ int shadow_create(const struct shadow_options *o, unsigned cpus, struct shadow *
 		r = map_buffers(s, o, e);
 	if (!r && o->choosy)
 		r = map_left_out(s, e);
+	if (!r)
+		r = map_watches(s, e);
 	if (!r && o->kernel)
 		find_own(s);
 	if (r < 0)
@@ -313,6 +328,8 @@ void shadow_destroy(struct shadow *s)
 		munmap(s->cpus, s->ncpus * sizeof *s->cpus);
 	if (s->left_out)
 		munmap(s->left_out, SHADOW_LEFT_OUT * sizeof *s->left_out);
+	if (s->watches)
+		munmap(s->watches, SHADOW_WATCHES * sizeof *s->watches);
 	shadow_bpf__destroy(s->bpf);
 	free(s);
 }
@@ -391,6 +408,17 @@ void shadow_take_in(struct shadow *s, pid_t pid)
 	}
 	memset(s->left_out, 0, SHADOW_LEFT_OUT * sizeof *s->left_out);
 	interpret_kernel(s, s->kernel);
+}
+
+/* The interpreter may look at any time: an empty list is right whatever the rest is. */
+void shadow_watch(struct shadow *s, const struct shadow_watch *w)
+{
+	struct shadow_watch *to = &s->watches[(w->thread >> 32) % SHADOW_WATCHES];
+
+	__atomic_store_n(&to->n, 0, __ATOMIC_SEQ_CST);
+	to->thread = w->thread;
+	memcpy(to->address, w->address, sizeof to->address);
+	__atomic_store_n(&to->n, w->n, __ATOMIC_SEQ_CST);
 }
 
 void shadow_statistics(const struct shadow *s, struct shadow_statistics *out)

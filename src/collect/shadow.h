@@ -17,9 +17,40 @@
 #define SHADOW_PAUSE_NS 20000 /* 16 instructions take some 2 us: this was somebody else */
 #define SHADOW_STATE    22 /* words: registers, ip, fs and gs base, flags; a word that is stored */
 
+#define SHADOW_MOVED   4   /* words that a burst tells of, at most */
+#define SHADOW_WATCHED 8   /* words of a thread that are watched, at most */
+#define SHADOW_WATCHES 256 /* threads with some */
+
+/* A word in memory, not on the stack, that a burst would change by a little: it may be a counter.
+ */
+struct shadow_moved {
+	u64 address, by; /* the last instruction that stored to it */
+	s64 change;
+	u32 times; /* it was stored to */
+	u32 size;  /* 4 or 8 bytes */
+};
+
 /*
- * A burst in the buffer. What follows it are edges (from, to), or with inputs the state, the inputs
- * and a bit for each that could not be read.
+ * Words whose values are read at each burst of a thread. User space sets them, in the place that
+ * the thread's number leads to, and n last.
+ */
+struct shadow_watch {
+	u64 thread; /* SHADOW_PROCESS, of the thread's own number */
+	u32 n, pad;
+	u64 address[SHADOW_WATCHED];
+};
+
+/* What was read before a burst: of each word the address, and the eight aligned bytes around. */
+struct shadow_reading {
+	u64 ns; /* that the thread has spent on CPUs, by a clock that began at any time */
+	u64 pc; /* of the sample */
+	u64 word[SHADOW_WATCHED][2];
+};
+
+/*
+ * A burst in the buffer. What follows it are edges (from, to), the words that it moved, and what
+ * was read of watched ones (its `watched` first); or with inputs the state, the inputs and a bit
+ * for each that could not be read.
  */
 struct shadow_burst {
 	u32 words; /* of all of it; 0: the rest of the buffer is unused, go on at its beginning */
@@ -31,12 +62,14 @@ struct shadow_burst {
 	u16 edges, inputs;
 	u8 stop; /* enum interp_stop */
 	u8 kernel;
-	u16 pad;
-	u32 failed; /* loads that could not be read */
-	u64 end;    /* the instruction pointer after the last step */
+	u8 moved, watched; /* words; 0 watched: no reading follows */
+	u32 failed;        /* loads that could not be read */
+	u64 end;           /* the instruction pointer after the last step */
 };
-#define SHADOW_HEAD (sizeof(struct shadow_burst) / 8)
-#define SHADOW_MOST (SHADOW_HEAD + SHADOW_STATE + INTERP_INPUTS + INTERP_INPUTS / 64) /* words */
+#define SHADOW_HEAD       (sizeof(struct shadow_burst) / 8)
+#define SHADOW_MOVED_SIZE (sizeof(struct shadow_moved) / 8)
+#define SHADOW_READING    (sizeof(struct shadow_reading) / 8)
+#define SHADOW_MOST       (SHADOW_HEAD + SHADOW_STATE + INTERP_INPUTS + INTERP_INPUTS / 64) /* words */
 
 /*
  * Processes in which no burst begins: pid and exec generation in one word, in the place that the
@@ -54,7 +87,8 @@ struct shadow_orders {
 	u32 most_ns;      /* of one burst */
 	u32 share;        /* of each CPU's time for all bursts together, in 1/65536 */
 	u32 exact;        /* no mixed lengths: always as many steps as that */
-	u32 choosy, pad;  /* some processes are left out */
+	u32 choosy;       /* some processes are left out */
+	u32 watch;        /* tell of words that move, and read those that are watched */
 };
 
 /* A CPU's buffer. Nothing is atomic: all of it belongs to its CPU, except what user space is said

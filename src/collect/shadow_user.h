@@ -24,6 +24,7 @@ struct shadow_options {
 	bool exact;     /* lengths are not mixed */
 	bool user, kernel;
 	bool choosy; /* shadow_leave_out will be called */
+	bool watch;  /* tell of words that move; shadow_watch will be called. Not with values */
 };
 
 /*
@@ -53,6 +54,9 @@ void shadow_service(struct shadow *s, uint64_t until, shadow_fn *fn, void *arg);
  */
 void shadow_leave_out(struct shadow *s, const struct shadow_burst *b);
 void shadow_take_in(struct shadow *s, pid_t pid);
+
+/* Reads these words of a thread from now on; one thread may push out another. */
+void shadow_watch(struct shadow *s, const struct shadow_watch *w);
 
 struct shadow_statistics {
 	uint64_t bursts, steps, ns, longest, dropped, withheld, refused, left_out;

@@ -86,7 +86,8 @@ struct interp_word {
 	u32 epoch;
 	u8 stored;  /* which bytes */
 	u8 unknown; /* which of these nobody knows */
-	u16 pad;
+	u16 times;  /* how often */
+	u64 by;     /* the last instruction that did */
 };
 
 struct interp_line {

@@ -312,8 +312,11 @@ INTERP_INLINE int interp_store_word(struct interp *m, u64 address, u32 bytes, u6
 		w->epoch = m->epoch;
 		w->data = 0;
 		w->stored = w->unknown = 0;
+		w->times = 0;
 		m->stored++;
 	}
+	w->times++;
+	w->by = m->ip;
 	w->data = (w->data & ~mask) | (data & mask);
 	w->stored |= (u8)bytes;
 	w->unknown = (u8)((w->unknown & ~bytes) | (unknown ? bytes : 0));

@@ -110,6 +110,21 @@ __asm__(".text\n"
 	"	ret\n"
 	".size pattern_run, .-pattern_run\n");
 
+/* Adds 3 to a word, and other numbers to another, each time round. */
+extern const char counting_store[], counting_end[];
+void counting_run(uint64_t *words, uint64_t iterations);
+__asm__(".text\n"
+	".type counting_run,@function\n"
+	"counting_run:\n"
+	"	addq %rsi, 8(%rdi)\n"
+	"counting_store:\n"
+	"	addq $3, (%rdi)\n"
+	"	decq %rsi\n"
+	"	jnz counting_run\n"
+	"	ret\n"
+	"counting_end:\n"
+	".size counting_run, .-counting_run\n");
+
 enum { VALUES_TABLE = 64, VALUES_FACTOR = 7, VALUES_ARGUMENT = 17 };
 
 extern const char values_load[], values_multiply[], values_again[], values_call[], values_leaf[],

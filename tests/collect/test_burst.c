@@ -303,6 +303,39 @@ static void test_edges(void **state)
 	assert_int_equal(l.n, 0);
 }
 
+/* Edges, two words that moved, and what was read of a watched one. */
+static void test_words(void **state)
+{
+	(void)state;
+	uint64_t words[2 + 2 * SHADOW_MOVED_SIZE + SHADOW_READING] = {0x401009, 0x401000};
+	struct shadow_burst b = {.words = SHADOW_HEAD + sizeof words / 8,
+		.edges = 1,
+		.moved = 2,
+		.watched = 1,
+		.steps = 9};
+	const struct shadow_moved *moved;
+	const struct shadow_reading *reading;
+	struct edge_list l = {0};
+
+	words[2 + SHADOW_MOVED_SIZE] = 0x1234;
+	words[2 + 2 * SHADOW_MOVED_SIZE] = 777;
+	burst_edges(&b, words, add_edge, &l);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(burst_moved(&b, words, &moved), 2);
+	assert_int_equal(moved[1].address, 0x1234);
+	reading = burst_reading(&b, words);
+	assert_non_null(reading);
+	assert_int_equal(reading->ns, 777);
+	b.watched = SHADOW_WATCHED + 1;
+	assert_null(burst_reading(&b, words));
+	b.watched = 0; /* there is more than it tells of */
+	assert_null(burst_reading(&b, words));
+	assert_int_equal(burst_moved(&b, words, &moved), 0);
+	b.words -= SHADOW_READING;
+	assert_int_equal(burst_moved(&b, words, &moved), 2);
+	assert_null(burst_reading(&b, words));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_size),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

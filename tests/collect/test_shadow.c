@@ -175,6 +175,73 @@ static void test_lengths(void **state)
 	assert_true(l.skipped > 300 * 8 && l.skipped < 3000 * 32);
 }
 
+/* ---- words that count ---- */
+
+struct words {
+	uint64_t moved, wrong, readings, behind;
+	uint64_t last, last_ns;
+	bool asked;
+};
+
+static uint64_t counting[2];
+
+static void take_reading(struct words *w, const struct shadow_reading *r)
+{
+	if (r->word[0][0] != (uintptr_t)counting)
+		return;
+	w->behind += w->readings && (r->word[0][1] < w->last || r->ns <= w->last_ns);
+	w->readings++;
+	w->last = r->word[0][1];
+	w->last_ns = r->ns;
+}
+
+/* Asks for the word as soon as a burst has told of it. */
+static void take_words(void *arg, const struct shadow_burst *b, const uint64_t *words)
+{
+	struct words *w = arg;
+	const struct shadow_moved *moved;
+	size_t n = burst_moved(b, words, &moved);
+	const struct shadow_reading *r = burst_reading(b, words);
+	struct shadow_watch watch = {.thread = SHADOW_PROCESS(b->tid, b->generation), .n = 1};
+
+	for (size_t i = 0; i < n; i++) {
+		if (moved[i].address != (uintptr_t)counting)
+			continue;
+		w->moved++;
+		w->wrong += moved[i].change != 3 * (int64_t)moved[i].times || moved[i].size != 8 ||
+			    !rig_at(moved[i].by, counting_store);
+	}
+	if (r)
+		take_reading(w, r);
+	watch.address[0] = (uintptr_t)counting;
+	if (w->moved && !w->asked)
+		sampler_watch(rig.s, &watch);
+	w->asked = w->moved > 0;
+}
+
+static void test_words(void **state)
+{
+	const struct shadow_options o = {
+		.steps = 64, .share = 0.5, .user = true, .kernel = true, .watch = true};
+	struct sampler_statistics s;
+	struct words w = {0};
+
+	(void)state;
+	open_or_skip(&o, 1, take_words, &w);
+	while (w.readings < 200 && rig_patient(&rig)) {
+		counting_run(counting, 1000000);
+		sampler_drain(rig.s, &rig.sink);
+	}
+	rig_close(&rig, &s);
+	check_books(&s);
+	assert_true(w.moved > 0);
+	assert_int_equal(w.wrong, 0);
+	assert_true(w.readings >= 200);
+	/* The thread may have gone on on another CPU, whose clock is not quite the same. */
+	assert_true(w.behind <= w.readings / 20);
+	assert_int_equal(counting[0] % 3, 0);
+}
+
 /* ---- values ---- */
 
 struct seen {
@@ -624,6 +691,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_user_only),

@@ -59,8 +59,14 @@ static void fit(struct shadow_burst *b, uint8_t how, size_t n)
 	b->words = (u32)(SHADOW_HEAD + n);
 	if (how & FITS_EDGES) {
 		b->inputs = 0;
-		b->edges = (u16)(n / 2);
-		b->words = SHADOW_HEAD + 2u * b->edges;
+		b->moved %= 4;
+		b->watched = n > 40 ? b->watched % (SHADOW_WATCHED + 2) : 0;
+		b->edges = (u16)(n > 80 ? 2 : n / 2);
+		b->words = SHADOW_HEAD + 2u * b->edges +
+			   (n > 80 ? b->moved * (u32)SHADOW_MOVED_SIZE : 0) +
+			   (b->watched ? (u32)SHADOW_READING : 0);
+		if (b->words > SHADOW_HEAD + n)
+			b->words = (u32)(SHADOW_HEAD + n);
 	} else if (how & FITS_INPUTS && n > SHADOW_STATE + 1) {
 		b->inputs = inputs_of(n);
 		b->words = SHADOW_HEAD + SHADOW_STATE + b->inputs + (b->inputs + 63u) / 64;
@@ -69,6 +75,20 @@ static void fit(struct shadow_burst *b, uint8_t how, size_t n)
 		b->steps = b->skipped = 40;
 	b->steps %= STEPS_MOST;
 	b->skipped %= STEPS_MOST;
+}
+
+/* All that a burst tells of words can be read. */
+static void look_at_words(const struct shadow_burst *b, const uint64_t *words)
+{
+	const struct shadow_moved *moved;
+	size_t n = burst_moved(b, words, &moved);
+	const struct shadow_reading *r = burst_reading(b, words);
+	volatile uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += moved[i].address + moved[i].times;
+	for (size_t i = 0; r && i < b->watched; i++)
+		sum += r->word[i][1];
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -93,6 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	capture_begin(&h.capture, n > INTERP_RCX ? words[INTERP_RCX] : 0);
 	burst_replay(&b, words, &m, take_step, &h);
 	burst_edges(&b, words, take_edge, &h);
+	look_at_words(&b, words);
 	if (h.steps > b.steps || h.edges > b.edges)
 		abort();
 	free(words);

@@ -1,0 +1,455 @@
+#include "collect/progress.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	THREADS_MOST = 256, /* followed at once */
+	CANDIDATES = 128,   /* words of a thread that may become watched */
+	AUTHORS = 256,      /* instructions that move words */
+	SEEN_ENOUGH = 3,    /* bursts that moved a word before it is watched */
+	STANDS_STILL = 48,  /* reads: then it makes room for others */
+	FAILURES = 24,      /* reads that make no sense, in a row */
+	PLACES_MOST = 4096, /* of one word's reads */
+	RETIRED_MOST = 64,  /* words of a thread that counted once, since the last flush */
+};
+
+#define TURNS_A_NS 2 /* no core does more */
+
+/* Of what an instruction was seen to move, so much must be the one word. */
+#define MOST_OF 0.9
+
+/* Where it is reset more often than that, it may be twice from one read to the next. */
+#define FAILED_MOST 0.4
+
+/* An instruction that moves words, and how often it was seen to. */
+struct author {
+	struct progress_place place;
+	uint64_t times;
+};
+
+/* What was seen of a word: how often it was moved, and all that its author moved meanwhile. */
+struct sightings {
+	struct progress_place by;
+	uint64_t own, before, until; /* the author's times */
+	bool shared;                 /* by several authors */
+};
+
+struct candidate {
+	uint64_t address;
+	int64_t step;
+	uint32_t size, seen;
+	bool bad; /* was moved by different steps */
+	struct sightings seen_by;
+};
+
+struct watched {
+	uint64_t address;
+	int64_t step;
+	uint32_t size;
+	uint32_t failures;      /* in a row */
+	uint64_t reads, failed; /* since it is watched */
+	bool read;              /* `last` and `before` are there */
+	uint64_t last, before;
+	uint64_t turns;
+	/* Where the thread was, and since it stands still: that counts once it moves on. */
+	uint32_t still;
+	struct hmap still_at;
+	struct hmap at;
+	struct sightings seen_by;
+};
+
+/* A thread that is followed. */
+struct followed {
+	uint32_t who;
+	bool changed, used;
+	uint32_t nwatched;
+	struct watched *watched[SHADOW_WATCHED];
+	VEC(struct watched *) retired;
+	struct candidate *candidates; /* CANDIDATES of them */
+	struct author *authors;       /* AUTHORS of them */
+};
+
+struct follow_key {
+	uint64_t id;
+	struct followed *f;
+};
+
+void progress_init(struct progress *p)
+{
+	*p = (struct progress){0};
+	hmap_init(&p->followed, sizeof(struct follow_key), offsetof(struct follow_key, f));
+}
+
+static void free_watched(struct watched *w)
+{
+	hmap_deinit(&w->at);
+	hmap_deinit(&w->still_at);
+	free(w);
+}
+
+static void forget_retired(struct followed *f)
+{
+	vec_each (w, &f->retired)
+		free_watched(*w);
+	f->retired.n = 0;
+}
+
+static void forget(struct followed *f)
+{
+	for (uint32_t i = 0; i < f->nwatched; i++)
+		free_watched(f->watched[i]);
+	forget_retired(f);
+	vec_deinit(&f->retired);
+	free(f->candidates);
+	free(f->authors);
+	free(f);
+}
+
+void progress_deinit(struct progress *p)
+{
+	for (struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));)
+		forget(k->f);
+	hmap_deinit(&p->followed);
+	vec_deinit(&p->paces);
+}
+
+/* ---- words that may count ---- */
+
+static struct followed *follow(struct progress *p, const struct progress_thread *t, bool make)
+{
+	struct follow_key *k = hmap_get(&p->followed, &t->id);
+
+	if (!k && make && p->followed.n < THREADS_MOST) {
+		k = hmap_put(&p->followed, &t->id, NULL);
+		k->f = xcalloc(1, sizeof *k->f);
+		k->f->who = t->who;
+		k->f->candidates = xcalloc(CANDIDATES, sizeof *k->f->candidates);
+		k->f->authors = xcalloc(AUTHORS, sizeof *k->f->authors);
+	}
+	if (!k)
+		return NULL;
+	k->f->used = true;
+	return k->f;
+}
+
+/* One that finds its place taken is counted with who has it: its words then tell nothing. */
+static uint64_t count_author(struct followed *f, const struct progress_place *by, uint64_t times)
+{
+	struct author *a = &f->authors[hash_bytes(by, sizeof *by) % AUTHORS];
+
+	a->place = *by;
+	return a->times += times;
+}
+
+static void sight(
+	struct sightings *s, const struct progress_place *by, uint64_t times, uint64_t all)
+{
+	if (!s->own) {
+		s->by = *by;
+		s->before = all - times;
+	}
+	s->shared |= memcmp(&s->by, by, sizeof *by) != 0;
+	s->own += times;
+	s->until = all;
+}
+
+static bool is_sole(const struct sightings *s)
+{
+	return !s->shared && (double)s->own >= MOST_OF * (double)(s->until - s->before);
+}
+
+/* Of two words that want the same place, the one that is moved more often gets it in the end. */
+static struct candidate *candidate_of(struct followed *f, const struct shadow_moved *m)
+{
+	struct candidate *c =
+		&f->candidates[(m->address * 0x9e3779b97f4a7c15ull >> 40) % CANDIDATES];
+
+	if (c->seen && c->address != m->address && --c->seen)
+		return NULL;
+	if (!c->seen || c->address != m->address)
+		*c = (struct candidate){.address = m->address,
+			.size = m->size,
+			.step = m->change / (int64_t)m->times};
+	return c;
+}
+
+static struct watched *watched_at(const struct followed *f, uint64_t address)
+{
+	for (uint32_t i = 0; i < f->nwatched; i++)
+		if (f->watched[i]->address == address)
+			return f->watched[i];
+	return NULL;
+}
+
+static void unwatch(struct followed *f, const struct watched *w)
+{
+	uint32_t i = 0;
+
+	while (f->watched[i] != w)
+		i++;
+	f->watched[i] = f->watched[--f->nwatched];
+	f->changed = true;
+}
+
+static void drop(struct followed *f, struct watched *w)
+{
+	unwatch(f, w);
+	free_watched(w);
+}
+
+/* What it has told holds. */
+static void retire(struct followed *f, struct watched *w)
+{
+	unwatch(f, w);
+	if (w->turns && f->retired.n < RETIRED_MOST)
+		*vec_add(&f->retired) = w;
+	else
+		free_watched(w);
+}
+
+/* What stands still makes room. */
+static bool make_room(struct followed *f)
+{
+	for (uint32_t i = 0; i < f->nwatched && f->nwatched == SHADOW_WATCHED; i++)
+		if (f->watched[i]->still >= STANDS_STILL)
+			retire(f, f->watched[i]);
+	return f->nwatched < SHADOW_WATCHED;
+}
+
+static void watch(struct followed *f, const struct candidate *c)
+{
+	struct watched *w;
+
+	if (!make_room(f))
+		return;
+	w = xcalloc(1, sizeof *w);
+	w->address = c->address;
+	w->step = c->step;
+	w->size = c->size;
+	w->seen_by = c->seen_by;
+	hmap_init(&w->at, sizeof(struct progress_count), offsetof(struct progress_count, count));
+	hmap_init(&w->still_at, sizeof(struct progress_count),
+		offsetof(struct progress_count, count));
+	f->watched[f->nwatched++] = w;
+	f->changed = true;
+}
+
+static bool moves_by(const struct shadow_moved *m, int64_t step, uint32_t size)
+{
+	return m->size == size && m->change == step * (int64_t)m->times;
+}
+
+void progress_moved(struct progress *p, const struct progress_thread *t,
+	const struct shadow_moved *m, const struct progress_place *by)
+{
+	struct followed *f = m->times ? follow(p, t, true) : NULL;
+	struct watched *w = f ? watched_at(f, m->address) : NULL;
+	struct candidate *c = f && !w ? candidate_of(f, m) : NULL;
+	uint64_t all = f ? count_author(f, by, m->times) : 0;
+
+	if (w && moves_by(m, w->step, w->size))
+		sight(&w->seen_by, by, m->times, all);
+	else if (w)
+		drop(f, w);
+	if (!c)
+		return;
+	c->seen++;
+	sight(&c->seen_by, by, m->times, all);
+	c->bad |= !c->step || !moves_by(m, c->step, c->size);
+	if (c->seen == SEEN_ENOUGH && !c->bad && is_sole(&c->seen_by))
+		watch(f, c);
+}
+
+/* ---- what they tell ---- */
+
+static uint64_t value_of(const struct watched *w, uint64_t word)
+{
+	return w->size == 8 ? word : w->address & 4 ? word >> 32 : (uint32_t)word;
+}
+
+static int64_t difference(const struct watched *w, uint64_t now)
+{
+	return w->size == 8 ? (int64_t)(now - w->last)
+			    : (int32_t)((uint32_t)now - (uint32_t)w->last);
+}
+
+static void count_place(struct hmap *at, const struct progress_count *more)
+{
+	struct progress_count *c =
+		at->n < PLACES_MOST ? hmap_put(at, &more->place, NULL) : hmap_get(at, &more->place);
+
+	if (!c)
+		return;
+	c->count += more->count;
+	c->ns += more->ns;
+}
+
+/* A word that stands still may be out of use for good: only when it moves on, it was not. */
+static void move_on(struct watched *w, uint64_t turns, const struct progress_count *at)
+{
+	for (const struct progress_count *c = NULL; (c = hmap_next(&w->still_at, c));)
+		count_place(&w->at, c);
+	hmap_clear(&w->still_at);
+	count_place(&w->at, at);
+	w->turns += turns;
+	w->still = 0;
+}
+
+static void stand_still(struct watched *w, const struct progress_count *at)
+{
+	count_place(&w->still_at, at);
+	w->still++;
+}
+
+/* False: the word does not count any more. */
+static bool take(struct watched *w, uint64_t now, uint64_t time, const struct progress_place *at)
+{
+	int64_t moved = difference(w, now), turns = moved / w->step;
+	const struct progress_count gap = {.place = *at, .count = 1, .ns = time - w->before};
+	bool sane = w->read && (int64_t)gap.ns > 0 && turns * w->step == moved && turns >= 0 &&
+		    (uint64_t)turns <= gap.ns * TURNS_A_NS;
+
+	if (sane && turns)
+		move_on(w, (uint64_t)turns, &gap);
+	else if (sane)
+		stand_still(w, &gap);
+	w->reads += w->read;
+	w->failed += w->read && !sane;
+	w->failures = sane || !w->read ? 0 : w->failures + 1;
+	w->read = true;
+	w->last = now;
+	w->before = time;
+	return w->failures < FAILURES;
+}
+
+void progress_read(struct progress *p, const struct progress_thread *t,
+	const struct shadow_reading *r, size_t n, const struct progress_place *at)
+{
+	struct followed *f = follow(p, t, false);
+
+	for (size_t i = 0; f && i < n; i++) {
+		struct watched *w = watched_at(f, r->word[i][0]);
+
+		if (w && !take(w, value_of(w, r->word[i][1]), r->ns, at))
+			retire(f, w);
+	}
+}
+
+bool progress_orders(struct progress *p, uint64_t thread, struct shadow_watch *out)
+{
+	struct follow_key *k = hmap_get(&p->followed, &thread);
+
+	if (!k || !k->f->changed)
+		return false;
+	k->f->changed = false;
+	*out = (struct shadow_watch){.thread = thread, .n = k->f->nwatched};
+	for (uint32_t i = 0; i < k->f->nwatched; i++)
+		out->address[i] = k->f->watched[i]->address;
+	return true;
+}
+
+/* ---- flushing ---- */
+
+static void tell(struct progress *p, const struct followed *f, const struct watched *w)
+{
+	if (w->turns && is_sole(&w->seen_by) && (double)w->failed <= FAILED_MOST * (double)w->reads)
+		*vec_add(&p->paces) = (struct progress_pace){
+			.by = w->seen_by.by, .who = f->who, .turns = w->turns, .at = &w->at};
+}
+
+static int compare_groups(const struct progress_pace *a, uint32_t image, uint32_t who)
+{
+	if (a->by.image != image)
+		return a->by.image < image ? -1 : 1;
+	return a->who < who ? -1 : a->who > who;
+}
+
+static int compare_paces(const void *a, const void *b)
+{
+	const struct progress_pace *x = a, *y = b;
+	int order = compare_groups(x, y->by.image, y->who);
+
+	if (order)
+		return order;
+	return x->by.offset < y->by.offset ? -1 : x->by.offset > y->by.offset;
+}
+
+void progress_settle(struct progress *p)
+{
+	p->paces.n = 0;
+	for (struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));) {
+		for (uint32_t i = 0; i < k->f->nwatched; i++)
+			tell(p, k->f, k->f->watched[i]);
+		vec_each (w, &k->f->retired)
+			tell(p, k->f, *w);
+	}
+	vec_sort(&p->paces, compare_paces);
+}
+
+size_t progress_find(
+	const struct progress *p, uint32_t image, uint32_t who, const struct progress_pace **first)
+{
+	size_t low = 0, high = p->paces.n, n = 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_groups(&p->paces.p[middle], image, who) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*first = p->paces.p + low;
+	while (low + n < p->paces.n && !compare_groups(&p->paces.p[low + n], image, who))
+		n++;
+	return n;
+}
+
+static void begin_anew(struct followed *f)
+{
+	for (uint32_t i = 0; i < f->nwatched; i++) {
+		struct watched *w = f->watched[i];
+
+		w->turns = 0;
+		hmap_clear(&w->at);
+		hmap_clear(&w->still_at);
+	}
+	forget_retired(f);
+	f->used = false;
+}
+
+void progress_clear(struct progress *p)
+{
+	VEC(uint64_t) gone = {0};
+
+	p->paces.n = 0;
+	for (struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));)
+		if (k->f->used)
+			begin_anew(k->f);
+		else
+			*vec_add(&gone) = k->id;
+	vec_each (id, &gone) {
+		struct follow_key *k = hmap_get(&p->followed, id);
+
+		forget(k->f);
+		hmap_delete(&p->followed, id);
+	}
+	vec_deinit(&gone);
+}
+
+size_t progress_memory(const struct progress *p)
+{
+	size_t bytes = p->paces.space * sizeof *p->paces.p;
+
+	for (const struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));) {
+		bytes += sizeof *k->f + CANDIDATES * sizeof *k->f->candidates +
+			 AUTHORS * sizeof *k->f->authors;
+		for (uint32_t i = 0; i < k->f->nwatched; i++)
+			bytes += sizeof *k->f->watched[i] +
+				 k->f->watched[i]->at.slots * sizeof(struct progress_count);
+	}
+	return bytes;
+}

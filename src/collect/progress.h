@@ -1,0 +1,83 @@
+/*
+ * Words in memory that count: where every store to a word that bursts have shown adds the same
+ * number, its difference from one burst of the thread to the next tells how often it was stored to,
+ * whatever ran in between. That is the absolute scale which samples alone do not have.
+ *
+ * Bursts tell which words they move. A word that was moved several times, always by the same step,
+ * is watched: the interpreter reads it at each burst of the thread from then on (shadow.h). What
+ * goes the wrong way, too far, or by no multiple of the step was reset or is another thing by now,
+ * and is left out together with its time; so is the end, after which it never moved. Only words
+ * tell anything that a single instruction moves, and one that moves no others meanwhile:
+ * else its turns are not the word's. Of values nothing is kept but the number of steps.
+ *
+ * Turns are of all the thread's time; where its bursts began tells which part of that was the
+ * procedure's own. Memory is bounded.
+ */
+#ifndef CULPRIT_COLLECT_PROGRESS_H
+#define CULPRIT_COLLECT_PROGRESS_H
+
+#include "base/hmap.h"
+#include "base/vec.h"
+#include "collect/shadow.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A place in code. */
+struct progress_place {
+	uint64_t offset;
+	uint32_t image, pad;
+};
+
+/*
+ * Where bursts of the thread began, and how often. Bursts come the less often the more they cost,
+ * so what tells time is not their number but the time since the one before.
+ */
+struct progress_count {
+	struct progress_place place;
+	uint64_t count, ns;
+};
+
+/* What became of an instruction that moves a watched word, since the last flush. */
+struct progress_pace {
+	struct progress_place by;
+	uint32_t who;
+	uint64_t turns;        /* that it made */
+	const struct hmap *at; /* struct progress_count: where the thread was meanwhile */
+};
+
+struct progress {
+	struct hmap followed; /* by thread */
+	VEC(struct progress_pace) paces;
+};
+
+/* The thread of a burst. */
+struct progress_thread {
+	uint64_t id; /* SHADOW_PROCESS, of its own number */
+	uint32_t who;
+};
+
+void progress_init(struct progress *p);
+void progress_deinit(struct progress *p);
+
+void progress_moved(struct progress *p, const struct progress_thread *t,
+	const struct shadow_moved *m, const struct progress_place *by);
+void progress_read(struct progress *p, const struct progress_thread *t,
+	const struct shadow_reading *r, size_t n, const struct progress_place *at);
+
+/* True and the words to watch when they are others than when it was last asked. */
+bool progress_orders(struct progress *p, uint64_t thread, struct shadow_watch *out);
+
+/* Makes p->paces of what has come together, by image, who and offset. */
+void progress_settle(struct progress *p);
+/* Once settled: where the paces of an image and who begin, and how many they are. */
+size_t progress_find(
+	const struct progress *p, uint32_t image, uint32_t who, const struct progress_pace **first);
+
+/* After a flush: forgets what was told, and threads that have not been seen since the last. */
+void progress_clear(struct progress *p);
+
+size_t progress_memory(const struct progress *p);
+
+#endif

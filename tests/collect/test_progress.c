@@ -1,0 +1,284 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "collect/progress.h"
+
+enum { US = 1000 };
+
+static const struct progress_thread thread = {.id = SHADOW_PROCESS(12, 3), .who = 4};
+static const struct progress_place here = {.offset = 0x100, .image = 7};
+static const struct progress_place other = {.offset = 0x200, .image = 7};
+
+struct rig {
+	struct progress p;
+	uint64_t ns;
+};
+
+static int set_up(void **state)
+{
+	static struct rig rig;
+
+	progress_init(&rig.p);
+	rig.ns = 1;
+	*state = &rig;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	progress_deinit(&((struct rig *)*state)->p);
+	return 0;
+}
+
+static void move_by(struct rig *r, uint64_t address, int64_t change, unsigned times,
+	const struct progress_place *by)
+{
+	const struct shadow_moved m = {
+		.address = address, .change = change, .times = times, .size = 4};
+
+	progress_moved(&r->p, &thread, &m, by);
+}
+
+static unsigned watched(struct rig *r)
+{
+	struct shadow_watch w = {0};
+
+	return progress_orders(&r->p, thread.id, &w) ? w.n : 99;
+}
+
+/* A word that three bursts have moved by 2 each time. */
+static void watch(struct rig *r, uint64_t address)
+{
+	for (int i = 0; i < 3; i++)
+		move_by(r, address, 4, 2, &here);
+}
+
+/* Reads a word after so many us of the thread. */
+static void read_after(struct rig *r, uint64_t us, uint64_t address, uint32_t value)
+{
+	struct shadow_reading reading = {.ns = r->ns += us * US};
+
+	reading.word[0][0] = address;
+	reading.word[0][1] = address & 4 ? (uint64_t)value << 32 : value;
+	progress_read(&r->p, &thread, &reading, 1, &other);
+}
+
+static const struct progress_pace *only_pace(struct rig *r)
+{
+	progress_settle(&r->p);
+	return r->p.paces.n == 1 ? r->p.paces.p : NULL;
+}
+
+static const struct progress_count *at_other(const struct progress_pace *t)
+{
+	return hmap_get(t->at, &other);
+}
+
+static void test_watches_what_counts(void **state)
+{
+	struct rig *r = *state;
+
+	assert_int_equal(watched(r), 99);
+	move_by(r, 64, 4, 2, &here);
+	move_by(r, 64, 2, 1, &here);
+	assert_int_equal(watched(r), 99);
+	move_by(r, 64, 6, 3, &here);
+	assert_int_equal(watched(r), 1);
+	assert_int_equal(watched(r), 99); /* no news */
+}
+
+static void test_leaves_what_does_not(void **state)
+{
+	struct rig *r = *state;
+
+	for (int i = 1; i < 9; i++)
+		move_by(r, 64, i, 1, &here); /* by different steps */
+	for (int i = 1; i < 9; i++)
+		move_by(r, 128, 1, 2, &here); /* forth and back */
+	assert_int_equal(watched(r), 99);
+	watch(r, 192);
+	assert_int_equal(watched(r), 1);
+	move_by(r, 192, 3, 1, &here);
+	assert_int_equal(watched(r), 0);
+}
+
+static void test_counts_turns(void **state)
+{
+	struct rig *r = *state;
+	const struct progress_pace *t;
+
+	watch(r, 68);
+	read_after(r, 10, 68, 1000);
+	read_after(r, 10, 68, 1200);
+	read_after(r, 20, 68, 1200); /* stands still, and moves on */
+	read_after(r, 10, 68, 1300);
+	t = only_pace(r);
+	assert_non_null(t);
+	assert_int_equal(t->turns, 150);
+	assert_int_equal(t->who, 4);
+	assert_int_equal(t->by.offset, here.offset);
+	assert_int_equal(at_other(t)->count, 3);
+	assert_int_equal(at_other(t)->ns, 40 * US);
+}
+
+/* Resets, and what is no number of steps, are left out with their time. */
+static void test_leaves_out_resets(void **state)
+{
+	struct rig *r = *state;
+	const struct progress_pace *t;
+
+	watch(r, 64);
+	read_after(r, 10, 64, 1000);
+	read_after(r, 10, 64, 1100);
+	read_after(r, 10, 64, 6);
+	read_after(r, 10, 64, 7);
+	read_after(r, 1, 64, 1000007); /* too far for the time */
+	read_after(r, 10, 64, 1000007 + 100);
+	for (uint32_t i = 1; i < 9; i++)
+		read_after(r, 10, 64, 1000107 + 2 * i);
+	t = only_pace(r);
+	assert_int_equal(t->turns, 108);
+	assert_int_equal(at_other(t)->ns, 100 * US);
+}
+
+/* What is reset again and again may be so twice between two reads. */
+static void test_mistrusts_many_resets(void **state)
+{
+	struct rig *r = *state;
+
+	watch(r, 64);
+	for (uint32_t i = 0; i < 20; i++)
+		read_after(r, 10, 64, i % 3 * 200);
+	assert_non_null(only_pace(r));
+	for (uint32_t i = 0; i < 40; i++)
+		read_after(r, 10, 64, i % 2 * 200);
+	assert_null(only_pace(r));
+}
+
+/* Over the end of 32 bits. */
+static void test_goes_round(void **state)
+{
+	struct rig *r = *state;
+
+	watch(r, 64);
+	read_after(r, 10, 64, UINT32_MAX - 1);
+	read_after(r, 10, 64, 8);
+	assert_int_equal(only_pace(r)->turns, 5);
+}
+
+/* It may have moved for the last time. */
+static void test_rests_count_when_they_end(void **state)
+{
+	struct rig *r = *state;
+
+	watch(r, 64);
+	read_after(r, 10, 64, 0);
+	read_after(r, 10, 64, 20);
+	for (int i = 0; i < 100; i++)
+		read_after(r, 10, 64, 20);
+	assert_int_equal(at_other(only_pace(r))->ns, 10 * US);
+	read_after(r, 10, 64, 80);
+	assert_int_equal(only_pace(r)->turns, 40);
+	assert_int_equal(at_other(only_pace(r))->ns, 1020 * US);
+	assert_int_equal(at_other(only_pace(r))->count, 102);
+}
+
+/* What became something else still tells what it counted before. */
+static void test_retires(void **state)
+{
+	struct rig *r = *state;
+
+	watch(r, 64);
+	assert_int_equal(watched(r), 1);
+	read_after(r, 10, 64, 0);
+	read_after(r, 10, 64, 20);
+	for (uint32_t i = 0; i < 50; i++)
+		read_after(r, 10, 64, 20 + i * 2);
+	for (uint32_t i = 0; i < 50; i++)
+		read_after(r, 10, 64, i % 2 * 77777);
+	assert_int_equal(watched(r), 0);
+	assert_int_equal(only_pace(r)->turns, 59);
+	progress_clear(&r->p);
+	assert_null(only_pace(r));
+}
+
+/* A word that two instructions move is neither's. */
+static void test_wants_one_writer(void **state)
+{
+	struct rig *r = *state;
+
+	watch(r, 64);
+	read_after(r, 10, 64, 0);
+	read_after(r, 10, 64, 80);
+	assert_non_null(only_pace(r));
+	move_by(r, 64, 2, 1, &other);
+	assert_null(only_pace(r));
+}
+
+/* And an instruction that moves many words has more turns than any of them. */
+static void test_wants_one_word(void **state)
+{
+	struct rig *r = *state;
+	const struct progress_pace *first;
+
+	for (uint64_t i = 0; i < 30; i++)
+		move_by(r, 64 + i % 6 * 8, 2, 1, &here);
+	assert_int_equal(watched(r), 99);
+	watch(r, 256);
+	assert_int_equal(watched(r), 1);
+	read_after(r, 10, 256, 0);
+	read_after(r, 10, 256, 80);
+	progress_settle(&r->p);
+	assert_int_equal(progress_find(&r->p, 7, 4, &first), 1);
+	assert_int_equal(first->turns, 40);
+	assert_int_equal(progress_find(&r->p, 7, 5, &first), 0);
+	assert_int_equal(progress_find(&r->p, 8, 4, &first), 0);
+	move_by(r, 64, 2, 1, &here);
+	move_by(r, 256, 4, 2, &here);
+	assert_null(only_pace(r));
+}
+
+static void test_is_bounded(void **state)
+{
+	struct rig *r = *state;
+	size_t full;
+
+	for (uint32_t pid = 0; pid < 400; pid++)
+		for (uint64_t i = 0; i < 600; i++) {
+			const struct progress_thread t = {.id = SHADOW_PROCESS(pid, 1)};
+			const struct shadow_moved m = {
+				.address = i % 200 * 8, .change = 1, .times = 1, .size = 8};
+
+			progress_moved(&r->p, &t, &m, &here);
+		}
+	full = progress_memory(&r->p);
+	assert_true(full < 32 << 20);
+	progress_clear(&r->p);
+	progress_clear(&r->p); /* nobody was seen since */
+	assert_int_equal(r->p.followed.n, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_watches_what_counts),
+		TEST(test_leaves_what_does_not),
+		TEST(test_counts_turns),
+		TEST(test_leaves_out_resets),
+		TEST(test_mistrusts_many_resets),
+		TEST(test_goes_round),
+		TEST(test_rests_count_when_they_end),
+		TEST(test_retires),
+		TEST(test_wants_one_writer),
+		TEST(test_wants_one_word),
+		TEST(test_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
