@@ -196,6 +196,17 @@ static void place_anchors(const struct evidence_source *s, struct evidence *ev)
 		ev->anchors[i] = list[i].anchor;
 }
 
+static void place_paces(const struct evidence_source *s, struct evidence *ev)
+{
+	const struct placed_pace *list;
+	size_t n = evidence_slice(&s->paces, ev->procedure, &list);
+
+	ev->paces = xcalloc(n + 1, sizeof *ev->paces);
+	for (size_t i = 0; i < n; i++)
+		ev->paces[i] = list[i].pace;
+	ev->npaces = paces_settle(ev->paces, n);
+}
+
 /* The call is what ends in front of where it comes back to. */
 static void place_calls(const struct evidence_source *s, struct evidence *ev)
 {
@@ -231,6 +242,7 @@ int evidence_take(
 	place_samples(s, ev);
 	place_edges(s, ev);
 	place_anchors(s, ev);
+	place_paces(s, ev);
 	place_calls(s, ev);
 	*out = ev;
 	return 0;
@@ -263,6 +275,7 @@ void evidence_destroy(struct evidence *ev)
 	free(ev->edges);
 	free(ev->ways);
 	free(ev->anchors);
+	free(ev->paces);
 	free(ev->callees);
 	free(ev);
 }

@@ -15,6 +15,7 @@
 #include "analyze/selection.h"
 #include "flow/cfg.h"
 #include "store/anchors.h"
+#include "store/paces.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,6 +63,9 @@ struct evidence {
 	struct anchor *anchors; /* with virtual addresses in pc and last; both are of this procedure
 				 */
 	size_t nanchors;
+
+	struct pace *paces; /* with virtual addresses in offset */
+	size_t npaces;
 };
 
 /* -ENOENT when there is no code of the procedure: neither in the database nor in the file. */

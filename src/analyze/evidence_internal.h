@@ -22,6 +22,11 @@ struct placed_edge {
 	struct edge edge; /* from is virtual, and `to` where target is 0 */
 };
 
+struct placed_pace {
+	uint32_t procedure;
+	struct pace pace;
+};
+
 struct placed_anchor {
 	uint32_t procedure;
 	struct anchor anchor;
@@ -43,6 +48,7 @@ struct evidence_source {
 	VEC(struct placed_samples) samples;
 	VEC(struct placed_edge) edges;
 	VEC(struct placed_anchor) anchors;
+	VEC(struct placed_pace) paces;
 	VEC(struct placed_call) calls;
 	VEC(struct evidence_procedure) procedures;
 	size_t time; /* the event, by its number in the selection; SIZE_MAX: there is none */

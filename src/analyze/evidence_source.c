@@ -252,6 +252,37 @@ static int by_anchor(const void *a, const void *b)
 	return anchor_compare(&x->anchor, &y->anchor);
 }
 
+/* ---- paces ---- */
+
+static int add_paces(void *arg, const struct store_profile *p)
+{
+	struct evidence_source *s = arg;
+	struct code_walk walk =
+		code_walk_start(&s->image->map, s->image->segments, s->image->nsegments);
+	struct pace_reader reader;
+	struct pace pace;
+	int rc = pace_reader_init(&reader, p->data, p->size);
+
+	while (!rc && (rc = pace_reader_next(&reader, &pace)) > 0) {
+		struct placed_pace placed = {.pace = pace};
+
+		placed.procedure = code_walk_to(&walk, pace.offset, &placed.pace.offset);
+		if (placed.procedure != CODE_NOWHERE)
+			*vec_add(&s->paces) = placed;
+		rc = 0;
+	}
+	return rc;
+}
+
+static int by_pace(const void *a, const void *b)
+{
+	const struct placed_pace *x = a, *y = b;
+
+	if (x->procedure != y->procedure)
+		return x->procedure < y->procedure ? -1 : 1;
+	return x->pace.offset < y->pace.offset ? -1 : x->pace.offset > y->pace.offset;
+}
+
 /* ---- the whole ---- */
 
 /* The file, while it is the one that was sampled. */
@@ -280,10 +311,13 @@ static int gather(struct evidence_source *s, struct err *e)
 		rc = selection_blobs_of(s->sel, s->image, &blob_edge, add_edges, s, e);
 	if (!rc)
 		rc = selection_blobs_of(s->sel, s->image, &blob_anchor, add_anchors, s, e);
+	if (!rc)
+		rc = selection_blobs_of(s->sel, s->image, &blob_pace, add_paces, s, e);
 	if (rc)
 		return rc;
 	settle_edges(s);
 	vec_sort(&s->anchors, by_anchor);
+	vec_sort(&s->paces, by_pace);
 	list_procedures(s);
 	evidence_find_calls(s);
 	open_file(s);
@@ -316,6 +350,7 @@ void evidence_source_destroy(struct evidence_source *s)
 	vec_deinit(&s->samples);
 	vec_deinit(&s->edges);
 	vec_deinit(&s->anchors);
+	vec_deinit(&s->paces);
 	vec_deinit(&s->calls);
 	vec_deinit(&s->procedures);
 	free(s);

@@ -1,5 +1,6 @@
 #include "analyze/frequencies.h"
 
+#include "analyze/ties.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/vec.h"
@@ -59,6 +60,7 @@ int frequencies_create(
 		return rc;
 	}
 	vec_sort(&f->rows, by_procedure);
+	ties_apply(f->rows.p, f->rows.n);
 	*out = f;
 	return 0;
 }

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define NINETY 1.645 /* standard errors around the 90% interval */
+#define NINETY FREQUENCY_NINETY
 
 /*
  * The bias of neighbouring branches goes together and cancels in part: errors are this much smaller
@@ -21,10 +21,18 @@
 #define ANCHOR_DOUBT 0.04
 /* And what the sharing out of callees' time cannot. */
 #define CALLS_DOUBT 0.2
+/* What words that count cannot tell: time that a hypervisor stole, where bursts begin. */
+#define PACE_DOUBT 0.08
+/* What the instruction did in the part of the procedure's time that it was not watched in. */
+#define UNSEEN_DOUBT 1.0
+#define FEWEST_READS 20
+/* Instructions in a ns: between these. */
+#define SLOWEST_PACE 0.25
+#define FASTEST_PACE 15.0
 /* How much longer than the time between samples a loop must go on, in the mean. */
 #define STAYS 0.3
 /* A scale is known when the samples' blocks have an absolute error below, in the mean. */
-#define SCALE_KNOWN 0.25
+#define SCALE_KNOWN 0.28
 
 /* ---- anchors ---- */
 
@@ -95,6 +103,86 @@ static void find_anchors(const struct fit *fit, const struct flow_solution *s, a
 	loops_deinit(&loops);
 }
 
+/* Instructions in a ns of the procedure if a block ran so often. */
+static double speed_at(
+	const struct fit *fit, const struct flow_solution *s, const struct fit_anchor *a)
+{
+	const struct flow *f = fit->ev->flow;
+	double sum = 0;
+
+	for (uint32_t b = 0; b < f->nblocks; b++)
+		sum += s->node[b] * f->blocks[b].count;
+	return sum * a->count / s->node[a->block] / ((double)fit->ev->total * fit->ev->period);
+}
+
+/*
+ * A word that is moved back by what no burst has shown loses turns, so what no core would be as
+ * slow as is left out. Of the rest the surest is kept: several that were watched in part of the
+ * time only were so in the same part, and are no surer together.
+ */
+static void keep_surest(
+	const struct fit *fit, const struct flow_solution *s, anchor_list *list, size_t from)
+{
+	size_t best = list->n;
+
+	for (size_t i = from; i < list->n; i++) {
+		double speed = speed_at(fit, s, &list->p[i]);
+
+		if (speed > SLOWEST_PACE && speed < FASTEST_PACE &&
+			(best == list->n || list->p[i].error < list->p[best].error))
+			best = i;
+	}
+	if (best < list->n)
+		list->p[from++] = list->p[best];
+	list->n = from;
+}
+
+/* Words that count (store/paces.h) tell how often their instruction runs in the procedure's time.
+ */
+static void find_paces(const struct fit *fit, const struct flow_solution *s, anchor_list *out)
+{
+	const struct evidence *ev = fit->ev;
+	double time = (double)ev->total * ev->period;
+	size_t before = out->n;
+
+	for (size_t i = 0; i < ev->npaces && ev->clock; i++) {
+		const struct pace *p = &ev->paces[i];
+		double unseen = fmax(0, 1 - (double)p->ns / time) * UNSEEN_DOUBT;
+		uint32_t block;
+
+		if (p->reads < FEWEST_READS || !p->turns || !p->ns ||
+			evidence_insn_at(ev->flow, p->offset, &block) == GRAPH_NONE ||
+			!(s->node[block] > 0))
+			continue;
+		*vec_add(out) = (struct fit_anchor){block, (double)p->turns / (double)p->ns * time,
+			sqrt(1 / (double)p->reads + PACE_DOUBT * PACE_DOUBT + unseen * unseen)};
+	}
+	keep_surest(fit, s, out, before);
+}
+
+/*
+ * Samples expect instructions to take what they take on the average. In a big procedure that is
+ * many a weak word about the scale; so where anchors tell it, they are expected to take what they
+ * then take, and samples say nothing but how the time is shared out.
+ */
+static void expect_as_anchored(
+	struct fit *fit, const struct flow_solution *s, const anchor_list *anchors)
+{
+	double sum = 0, weights = 0;
+
+	vec_each (a, anchors) {
+		double relative = s->node_error[a->block].relative;
+		double weight = 1 / (a->error * a->error + relative * relative);
+
+		if (!(s->node[a->block] > 0))
+			continue;
+		sum += weight * log(a->count / s->node[a->block]);
+		weights += weight;
+	}
+	for (uint32_t b = 0; b < fit->ev->flow->nblocks && weights > 0; b++)
+		fit->needed[b] /= exp(sum / weights);
+}
+
 /* ---- from flows to estimates ---- */
 
 static enum frequency_confidence confidence_of(double error)
@@ -161,7 +249,9 @@ static int estimate(struct frequency *to, struct fit *fit, struct err *e)
 	if (rc)
 		return rc;
 	find_anchors(fit, &s, &anchors);
+	find_paces(fit, &s, &anchors);
 	if (anchors.n) {
+		expect_as_anchored(fit, &s, &anchors);
 		solver_free(&s);
 		fit->anchors = anchors.p;
 		fit->nanchors = anchors.n;
@@ -203,6 +293,45 @@ void frequency_destroy(struct frequency *f)
 	free(f->block);
 	free(f->edge);
 	free(f);
+}
+
+static double samples_of(const struct evidence *ev, const struct flow_block *b)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < b->count; i++)
+		sum += ev->samples[b->first + i];
+	return (double)sum;
+}
+
+static void multiply(struct estimate *list, uint32_t n, double factor)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		list[i].count *= factor;
+		list[i].low *= factor;
+		list[i].high *= factor;
+	}
+}
+
+void frequency_rescale(struct frequency *f, const struct evidence *ev, double factor, double error)
+{
+	double sum = 0, samples = 0, all;
+
+	for (uint32_t b = 0; b < f->flow->nblocks; b++) {
+		double taken = samples_of(ev, &f->flow->blocks[b]);
+		double own = log(f->block[b].high / f->block[b].low) / (2 * NINETY);
+
+		samples += taken;
+		sum += taken * (own < 1 ? own * own : 1);
+	}
+	multiply(f->block, f->flow->nblocks, factor);
+	multiply(f->edge, f->flow->graph.edges, factor);
+	all = samples > 0 ? sqrt(error * error + sum / samples) : 1;
+	if (!f->converged || all > SCALE_KNOWN)
+		return;
+	f->scale = FREQUENCY_KNOWN;
+	f->scale_low = exp(-NINETY * all);
+	f->scale_high = exp(NINETY * all);
 }
 
 const char *frequency_scale_name(enum frequency_scale scale)

@@ -17,6 +17,8 @@
 
 struct err;
 
+#define FREQUENCY_NINETY 1.645 /* standard errors around an interval that holds 9 times of 10 */
+
 enum frequency_scale { FREQUENCY_RELATIVE, FREQUENCY_KNOWN, FREQUENCY_EXACT };
 
 enum frequency_confidence {
@@ -44,6 +46,13 @@ struct frequency {
 /* The evidence must outlive it. */
 int frequency_create(const struct evidence *ev, struct frequency **out, struct err *e);
 void frequency_destroy(struct frequency *f);
+
+/*
+ * Multiplies the counts of one whose scale is relative. `error` is the standard error of the
+ * factor's logarithm; the scale is known then if it and the blocks' own are small enough.
+ */
+void frequency_rescale(
+	struct frequency *f, const struct evidence *ev, double factor, double error);
 
 const char *frequency_scale_name(enum frequency_scale scale);
 const char *frequency_confidence_name(enum frequency_confidence confidence);

@@ -205,6 +205,73 @@ static void nothing_at_all(void **state)
 	run_deinit(&r);
 }
 
+/*
+ * The nested loops with a word that the block of one side of the diamond moves: what it tells of a
+ * part of the procedure's time. Cycles stand for ns.
+ */
+static void solve_paced(double part, double factor, struct run *r, struct frequency **f)
+{
+	static const struct machine_block m[] = {
+		{0, 3}, {0.9, 2}, {0.3, 4}, {0, 30}, {0, 3}, {0.99, 3}, {0, 1}};
+	struct pace pace = {.reads = 500};
+	struct err e = {0};
+	double time;
+
+	assemble(nested);
+	run_init(r, "nested");
+	run(r, m, 1000000);
+	r->ev.clock = true;
+	time = (double)r->ev.total * r->ev.period;
+	pace.offset = r->ev.flow->blocks[3].start;
+	pace.ns = (uint64_t)(part * time);
+	pace.turns = (uint64_t)(part * factor * r->block[3]);
+	r->ev.paces = &pace;
+	r->ev.npaces = 1;
+	assert_int_equal(frequency_create(&r->ev, f, &e), 0);
+}
+
+static void words_that_count_tell_the_scale(void **state)
+{
+	struct frequency *f;
+	struct run r;
+
+	(void)state;
+	solve_paced(0.95, 1, &r, &f);
+	assert_int_equal(f->scale, FREQUENCY_KNOWN);
+	for (uint32_t b = 0; b < 6; b++)
+		within(f->block[b].count, r.block[b], 0.1);
+	assert_true(f->scale_low > 0.6 && f->scale_low < 1);
+	assert_true(f->scale_high > 1 && f->scale_high < 1.6);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+/* The rest of the time the procedure may do other things. */
+static void words_seen_for_a_while_tell_nothing(void **state)
+{
+	struct frequency *f;
+	struct run r;
+
+	(void)state;
+	solve_paced(0.2, 1, &r, &f);
+	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+/* A word that loses most of its turns would make the procedure slower than any core. */
+static void words_that_lose_turns_tell_nothing(void **state)
+{
+	struct frequency *f;
+	struct run r;
+
+	(void)state;
+	solve_paced(0.95, 0.02, &r, &f);
+	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
 /* A computed jump that the graph does not resolve: where bursts saw it go counts. */
 static void follows_what_was_seen(void **state)
 {
@@ -443,6 +510,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(short_stays_tell_nothing, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(
 			pairs_that_cannot_be_tell_nothing, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(
+			words_that_count_tell_the_scale, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(
+			words_seen_for_a_while_tell_nothing, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(
+			words_that_lose_turns_tell_nothing, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(follows_what_was_seen, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(
 			tables_are_narrowed_to_what_was_seen, open_workshop, tear_down),

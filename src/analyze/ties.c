@@ -1,0 +1,293 @@
+#include "analyze/ties.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "isa/decode.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* What a tie leaves open however many calls were seen: bursts begin where time is spent. */
+#define TIE_DOUBT 0.08
+/* A procedure whose calls were hardly seen to be shared out as it is said. */
+#define SHARE_DOUBT  0.5
+#define FEWEST_CALLS 10
+/* Several ways to the same scale have errors in common. */
+#define AT_LEAST 0.6
+
+/* Calls of one procedure by another, by both sides: what each makes of them, and the error. */
+struct tie {
+	uint32_t caller, callee; /* rows */
+	double calls;            /* by the flow of the caller */
+	double seen;             /* returns */
+	double step, variance;   /* scale of the callee over that of the caller, as a logarithm */
+};
+
+/* A call site and one that it calls. */
+struct site {
+	uint32_t caller, block, callee;
+	double seen;
+};
+
+/* A range of code. */
+struct span {
+	uint64_t start, size;
+	uint32_t row;
+};
+
+struct ties {
+	struct frequencies_row *rows;
+	size_t n;
+	VEC(struct span) spans;
+	double *returns; /* by row: seen, to wherever */
+	VEC(struct site) sites;
+	VEC(struct tie) ties;
+};
+
+/* ---- who calls whom ---- */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void find_spans(struct ties *t)
+{
+	for (uint32_t r = 0; r < t->n; r++) {
+		const struct procedure *p =
+			&t->rows[r].evidence->image->procedures.p[t->rows[r].procedure];
+
+		for (uint32_t i = 0; i < p->nranges; i++)
+			*vec_add(&t->spans) =
+				(struct span){p->ranges[i].start, p->ranges[i].size, r};
+	}
+	vec_sort(&t->spans, by_start);
+}
+
+static uint32_t row_at(const struct ties *t, uint64_t address)
+{
+	size_t low = 0, high = t->spans.n;
+	const struct span *s;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->spans.p[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	s = low ? &t->spans.p[low - 1] : NULL;
+	return s && address - s->start < s->size ? s->row : GRAPH_NONE;
+}
+
+static void add_return(struct ties *t, uint32_t callee, const struct evidence_way *w)
+{
+	uint32_t caller, block;
+
+	t->returns[callee] += (double)w->count;
+	caller = w->target ? GRAPH_NONE : row_at(t, w->to);
+	if (caller == GRAPH_NONE || caller == callee)
+		return;
+	if (evidence_insn_at(t->rows[caller].evidence->flow, w->to - 1, &block) != GRAPH_NONE)
+		*vec_add(&t->sites) = (struct site){caller, block, callee, (double)w->count};
+}
+
+static void find_sites(struct ties *t)
+{
+	for (uint32_t r = 0; r < t->n; r++) {
+		const struct evidence *ev = t->rows[r].evidence;
+
+		for (size_t i = 0; i < ev->nways; i++)
+			if (ev->flow->insns[ev->ways[i].insn].kind == INSN_RETURN)
+				add_return(t, r, &ev->ways[i]);
+	}
+}
+
+static int by_site(const void *a, const void *b)
+{
+	const struct site *x = a, *y = b;
+
+	if (x->caller != y->caller)
+		return x->caller < y->caller ? -1 : 1;
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	return x->callee < y->callee ? -1 : x->callee > y->callee;
+}
+
+static int by_ends(const void *a, const void *b)
+{
+	const struct tie *x = a, *y = b;
+
+	if (x->caller != y->caller)
+		return x->caller < y->caller ? -1 : 1;
+	return x->callee < y->callee ? -1 : x->callee > y->callee;
+}
+
+/* A call site's count goes to those that it was seen to call, as often as it was. */
+static void share_out(struct ties *t)
+{
+	for (size_t i = 0, k; i < t->sites.n; i = k) {
+		const struct site *first = &t->sites.p[i];
+		double all = 0;
+
+		for (k = i; k < t->sites.n && t->sites.p[k].caller == first->caller &&
+			    t->sites.p[k].block == first->block;
+			k++)
+			all += t->sites.p[k].seen;
+		for (size_t j = i; j < k; j++) {
+			const struct site *s = &t->sites.p[j];
+
+			*vec_add(&t->ties) = (struct tie){.caller = s->caller,
+				.callee = s->callee,
+				.calls = t->rows[s->caller].frequency->block[s->block].count *
+					 s->seen / all,
+				.seen = s->seen};
+		}
+	}
+}
+
+static void add_up(struct ties *t)
+{
+	size_t kept = 0;
+
+	vec_sort(&t->ties, by_ends);
+	for (size_t i = 0; i < t->ties.n; i++) {
+		struct tie *one = &t->ties.p[i];
+
+		if (kept && !by_ends(&t->ties.p[kept - 1], one)) {
+			t->ties.p[kept - 1].calls += one->calls;
+			t->ties.p[kept - 1].seen += one->seen;
+		} else {
+			t->ties.p[kept++] = *one;
+		}
+	}
+	t->ties.n = kept;
+}
+
+/* ---- what a tie says ---- */
+
+static double variance_of(const struct estimate *e)
+{
+	double error = log(e->high / e->low) / (2 * FREQUENCY_NINETY);
+
+	return isfinite(error) ? error * error : 1;
+}
+
+/* How often a procedure is entered: its first block may be a loop's. */
+static const struct estimate *entries_of(const struct frequency *f)
+{
+	for (uint32_t e = 0; e < f->flow->graph.edges; e++)
+		if (f->flow->edge_kind[e] == FLOW_EDGE_ENTRY)
+			return &f->edge[e];
+	return NULL;
+}
+
+static bool weigh(const struct ties *t, struct tie *tie)
+{
+	const struct estimate *entries = entries_of(t->rows[tie->callee].frequency);
+	double part = tie->seen / t->returns[tie->callee];
+
+	if (!entries || tie->seen < FEWEST_CALLS || !(tie->calls > 0) || !(entries->count > 0))
+		return false;
+	tie->step = log(tie->calls) - log(entries->count * part);
+	tie->variance = 2 / tie->seen + TIE_DOUBT * TIE_DOUBT +
+			SHARE_DOUBT * SHARE_DOUBT * (1 - part) * (1 - part) + variance_of(entries);
+	return true;
+}
+
+/* ---- passing on ---- */
+
+struct standing {
+	double scale, variance; /* of the logarithm; what was assumed is 0 */
+	double sum, weight;     /* what neighbours say */
+	double best;            /* the least variance of these */
+	bool settled;
+};
+
+static void say(struct standing *s, double scale, double variance)
+{
+	s->sum += scale / variance;
+	s->weight += 1 / variance;
+	s->best = fmin(s->best, variance);
+	if (s->settled)
+		return;
+	s->scale = s->sum / s->weight;
+	s->variance = fmax(1 / s->weight, AT_LEAST * s->best);
+}
+
+static void pass_on(const struct ties *t, struct standing *standing, uint32_t from)
+{
+	vec_each (tie, &t->ties) {
+		const struct standing *s = &standing[from];
+
+		if (tie->caller == from && !standing[tie->callee].settled)
+			say(&standing[tie->callee], s->scale + tie->step,
+				s->variance + tie->variance);
+		if (tie->callee == from && !standing[tie->caller].settled)
+			say(&standing[tie->caller], s->scale - tie->step,
+				s->variance + tie->variance);
+	}
+}
+
+static uint32_t surest(const struct ties *t, const struct standing *standing)
+{
+	uint32_t best = GRAPH_NONE;
+
+	for (uint32_t r = 0; r < t->n; r++)
+		if (!standing[r].settled && standing[r].weight > 0 &&
+			(best == GRAPH_NONE || standing[r].variance < standing[best].variance))
+			best = r;
+	return best;
+}
+
+static void settle(const struct ties *t, struct standing *standing)
+{
+	uint32_t r;
+
+	for (r = 0; r < t->n; r++) {
+		const struct frequency *f = t->rows[r].frequency;
+		double error = log(f->scale_high) / FREQUENCY_NINETY;
+
+		standing[r].best = INFINITY;
+		if (f->scale != FREQUENCY_RELATIVE)
+			say(&standing[r], 0, fmax(error * error, 1e-4));
+	}
+	while ((r = surest(t, standing)) != GRAPH_NONE) {
+		standing[r].settled = true;
+		pass_on(t, standing, r);
+	}
+}
+
+void ties_apply(struct frequencies_row *rows, size_t n)
+{
+	struct ties t = {.rows = rows, .n = n};
+	struct standing *standing;
+	size_t kept = 0;
+
+	if (!n)
+		return;
+	t.returns = xcalloc(n, sizeof *t.returns);
+	standing = xcalloc(n, sizeof *standing);
+	find_spans(&t);
+	find_sites(&t);
+	vec_sort(&t.sites, by_site);
+	share_out(&t);
+	add_up(&t);
+	for (size_t i = 0; i < t.ties.n; i++)
+		if (weigh(&t, &t.ties.p[i]))
+			t.ties.p[kept++] = t.ties.p[i];
+	t.ties.n = kept;
+	settle(&t, standing);
+	for (size_t r = 0; r < n; r++)
+		if (standing[r].settled && rows[r].frequency->scale == FREQUENCY_RELATIVE)
+			frequency_rescale(rows[r].frequency, rows[r].evidence,
+				exp(standing[r].scale), sqrt(standing[r].variance));
+	free(t.returns);
+	free(standing);
+	vec_deinit(&t.spans);
+	vec_deinit(&t.sites);
+	vec_deinit(&t.ties);
+}
