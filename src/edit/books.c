@@ -30,6 +30,7 @@ struct numbered {
 
 struct books {
 	const struct books_source *source;
+	uint64_t doubt;                 /* of all procedures without a balance */
 	VEC(struct account *) accounts; /* chords point into them */
 	struct hmap by_start;           /* struct numbered */
 };
@@ -278,7 +279,7 @@ static bool place_loss(const struct books *b, struct account *a, uint32_t part, 
 
 /* Procedures that call nobody have no balance: a signal may have ended them. */
 static void doubt_callees(
-	const struct books *b, const struct account *a, uint32_t part, const bool *reached)
+	struct books *b, const struct account *a, uint32_t part, const bool *reached)
 {
 	uint64_t off = (uint64_t)(a->balance[part] < 0 ? -a->balance[part] : a->balance[part]);
 
@@ -286,7 +287,11 @@ static void doubt_callees(
 		const struct exact_block *block = &a->function.blocks.p[i];
 		const struct numbered *callee;
 
-		if (!reached[i] || a->chords.part[i] != part || block->call != EXACT_CALLS_COUNTED)
+		if (!reached[i] || a->chords.part[i] != part)
+			continue;
+		if (block->call == EXACT_CALLS_WILD && b->source->killed)
+			b->doubt += off; /* through a pointer it may have been any */
+		if (block->call != EXACT_CALLS_COUNTED)
 			continue;
 		callee = hmap_get(&b->by_start, &block->callee);
 		if (callee && callee->number != GRAPH_NONE)
@@ -294,7 +299,7 @@ static void doubt_callees(
 	}
 }
 
-static void balance(const struct books *b, struct account *a)
+static void balance(struct books *b, struct account *a)
 {
 	bool *reached = NULL;
 
@@ -316,13 +321,13 @@ static void balance(const struct books *b, struct account *a)
 /* ---- closing ---- */
 
 /* By how much its counts may be off. */
-static uint64_t doubt(struct account *a)
+static uint64_t doubt(const struct books *b, struct account *a)
 {
 	uint64_t off = 0;
 
 	for (uint32_t i = 0; i < a->chords.parts; i++)
-		if (!a->chords.balanced[i] && off < a->doubt)
-			off = a->doubt;
+		if (!a->chords.balanced[i])
+			off += a->doubt + b->doubt;
 		else if (a->open[i])
 			off += (uint64_t)(a->balance[i] < 0 ? -a->balance[i] : a->balance[i]);
 	if (!chords_solve(&a->chords, a->lost, a->count) && !off)
@@ -413,7 +418,7 @@ static uint64_t shared_doubt(const struct account *a)
 static void report(
 	const struct books *b, struct account *a, exact_rows *rows, struct books_summary *sum)
 {
-	uint64_t off = doubt(a);
+	uint64_t off = doubt(b, a);
 	size_t from = rows->n;
 
 	if (b->source->shared && off < shared_doubt(a))

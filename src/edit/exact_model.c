@@ -76,6 +76,24 @@ static bool leaves_by_jump(const struct flow *f, uint32_t block)
 	return false;
 }
 
+static uint32_t last_insn(const struct flow *f, uint32_t block)
+{
+	return f->blocks[block].first + f->blocks[block].count - 1;
+}
+
+/* A trap behind a call: the compiler knew that it does not come back (_start). */
+static bool traps_behind(const struct flow *f, uint32_t block)
+{
+	graph_each_out (e, &f->graph, block) {
+		uint32_t to = f->graph.edge[*e].to;
+
+		if (to < f->nblocks && f->blocks[to].end == FLOW_STOPS &&
+			f->insns[last_insn(f, to)].kind == INSN_TRAP)
+			return true;
+	}
+	return false;
+}
+
 static void add_block(struct modelling *m, uint32_t block)
 {
 	const struct flow *f = m->flow;
@@ -90,6 +108,7 @@ static void add_block(struct modelling *m, uint32_t block)
 	if (b->end != FLOW_CALLS && !leaves_by_jump(f, block))
 		return;
 	to->call = call_of(m, last, &m->apart[block]);
+	m->apart[block] |= traps_behind(f, block);
 	m->apart[block] &= b->end == FLOW_CALLS;
 	if (to->call == EXACT_CALLS_COUNTED)
 		to->callee = flow_target(last);
@@ -177,11 +196,6 @@ static struct exact_place on_edge(const struct modelling *m, uint32_t edge)
 	if (!is_in_line(m->flow, edge))
 		p.weight *= STUB;
 	return p;
-}
-
-static uint32_t last_insn(const struct flow *f, uint32_t block)
-{
-	return f->blocks[block].first + f->blocks[block].count - 1;
 }
 
 /* Before the last instruction of a block: however it goes on. */

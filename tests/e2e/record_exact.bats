@@ -111,8 +111,11 @@ program() { # NAME [FLAG...]: from standard input
 	for how in exit abort kill; do
 		rm -f "$db"
 		exact -- ./a "$how"
-		[ "$(entries a step)" = "10 exact" ]
-		[ "$(entries a last)" = "1 exact" ] || [ $how != exit ]
+		echo "$how: $(entries a step)"
+		[[ $(entries a step) == "10 "* ]]
+		# A signal may have ended any procedure that calls nobody.
+		[ "$(entries a step)" = "10 exact" ] || [ $how = kill ]
+		[ "$(entries a last)" = "1 exact" ] || [ $how = kill ]
 	done
 	run --separate-stderr exact -- ./a exit
 	[[ $stderr == *"exited with 3"* ]]
