@@ -2,6 +2,7 @@
 
 #include "edit/edit_internal.h"
 #include "flow/program.h"
+#include "isa/decode.h"
 
 /*
  * What the code of the file says about functions from outside: jumps and calls that are not to
@@ -52,40 +53,62 @@ static void note_memory(struct refs *r, const struct flow_insn *i)
 		edit_refuse(f, "data among its instructions", flow_target(i));
 }
 
+static void note_insn(struct refs *r, const struct procedure *p, const struct flow_insn *i)
+{
+	if (i->flags & FLOW_INSN_MEMORY) {
+		note_memory(r, i);
+		return;
+	}
+	if (i->end == FLOW_BAD ||
+		(i->kind != INSN_JUMP && i->kind != INSN_BRANCH && i->kind != INSN_CALL))
+		return;
+	uint64_t target = flow_target(i);
+	if (is_within(p, target))
+		return;
+	const struct function *f = function_at(r, target);
+	if (f && target != f->public.procedure->start)
+		*vec_add(&r->entered) = target;
+}
+
 static void note_flow(struct refs *r, const struct procedure *p, const struct flow *flow)
 {
-	for (uint32_t n = 0; n < flow->ninsns; n++) {
-		const struct flow_insn *i = &flow->insns[n];
-		if (i->flags & FLOW_INSN_MEMORY) {
-			note_memory(r, i);
+	for (uint32_t n = 0; n < flow->ninsns; n++)
+		note_insn(r, p, &flow->insns[n]);
+}
+
+/*
+ * Code that nothing describes is not moved, but it may go where others do not expect it. There can
+ * be much of it, so it is only read from one end to the other.
+ */
+static void note_gap(struct refs *r, const struct procedure *p)
+{
+	uint64_t end = p->start + p->ranges[0].size;
+	const uint8_t *code = edit_code(r->e, p->start, p->ranges[0].size);
+	struct insn insn;
+
+	for (uint64_t at = p->start; code && at < end; at += insn.length) {
+		if (isa_decode(code + (at - p->start), end - at, at, &insn) < 0) {
+			insn.length = 1;
 			continue;
 		}
-		if (i->end == FLOW_BAD ||
-			(i->kind != INSN_JUMP && i->kind != INSN_BRANCH && i->kind != INSN_CALL))
-			continue;
-		uint64_t target = flow_target(i);
-		if (is_within(p, target))
-			continue;
-		const struct function *f = function_at(r, target);
-		if (f && target != f->public.procedure->start)
-			*vec_add(&r->entered) = target;
+		uint64_t to = insn.relative ? insn.memory : insn.target;
+		note_insn(r, p,
+			&(struct flow_insn){.address = at,
+				.relative = (int32_t)(to - at - insn.length),
+				.length = insn.length,
+				.kind = (uint8_t)insn.kind,
+				.flags = insn.relative ? FLOW_INSN_MEMORY : 0});
 	}
 }
 
-/* Code that nothing describes is not moved, but it may go where others do not expect it. */
 static void note_gaps(struct refs *r)
 {
 	const struct procedure *all;
 	size_t n = image_procedures(r->e->image, &all);
 
-	for (size_t i = 0; i < n; i++) {
-		struct flow *flow;
-		if (all[i].source != PROCEDURE_GAP ||
-			program_flow(r->e->program, &all[i], &flow, NULL) < 0)
-			continue;
-		note_flow(r, &all[i], flow);
-		flow_destroy(flow);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (all[i].source == PROCEDURE_GAP)
+			note_gap(r, &all[i]);
 }
 
 static int by_address(const void *a, const void *b)

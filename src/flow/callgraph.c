@@ -135,20 +135,24 @@ static void outline_flow(struct maker *m, const struct flow *f, uint32_t procedu
 	m->out->blocks += f->nblocks;
 }
 
-static void outline(struct maker *m, const struct flow *given, uint32_t procedure)
+static void outline_unknown(struct maker *m, uint32_t procedure)
+{
+	struct outline_block *b = add_block(m, procedure);
+
+	b->leaves = b->entered = true;
+	m->out->marks[procedure] |= CALLGRAPH_UNSEEN;
+}
+
+static void outline(struct maker *m, uint32_t procedure)
 {
 	struct flow *f;
 
-	if (given) {
-		outline_flow(m, given, procedure);
-	} else if (program_flow(m->program, &m->procedures[procedure], &f, NULL)) {
-		struct outline_block *b = add_block(m, procedure);
-		b->leaves = b->entered = true;
-		m->out->marks[procedure] |= CALLGRAPH_UNSEEN;
-	} else {
-		outline_flow(m, f, procedure);
-		flow_destroy(f);
+	if (program_flow(m->program, &m->procedures[procedure], &f, NULL)) {
+		outline_unknown(m, procedure);
+		return;
 	}
+	outline_flow(m, f, procedure);
+	flow_destroy(f);
 }
 
 /* ---- who returns ---- */
@@ -261,7 +265,13 @@ void callgraph_create(struct program *p, struct flow *const *flows, struct callg
 	m.n = (uint32_t)image_procedures(program_image(p), &m.procedures);
 	m.out->marks = xcalloc(m.n + 1, 1);
 	for (uint32_t i = 0; i < m.n; i++)
-		outline(&m, flows ? flows[i] : NULL, i);
+		if (!flows)
+			outline(&m, i);
+		else if (flows[i])
+			outline_flow(&m, flows[i], i);
+		else
+			outline_unknown(&m, i);
+
 	add_block(&m, m.n); /* ends the edges of the last one */
 	graph_init(&m.out->graph, m.n, m.calls.p, (uint32_t)m.calls.n);
 	m.out->edge_kind = m.kinds.p;

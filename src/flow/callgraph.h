@@ -36,7 +36,7 @@ struct callgraph {
 
 /*
  * Tells the program what does not return. flows has one for each of image_procedures, in their
- * order; those that are NULL, or all when there is no list, are made here for the while.
+ * order; nothing is known of those that are NULL. Without the list all are made here for the while.
  */
 void callgraph_create(struct program *p, struct flow *const *flows, struct callgraph **out);
 void callgraph_destroy(struct callgraph *c);
