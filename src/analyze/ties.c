@@ -19,6 +19,7 @@
 struct tie {
 	uint32_t caller, callee; /* rows */
 	double calls;            /* by the flow of the caller */
+	double doubt;            /* variances of the call sites' counts, weighted with these */
 	double seen;             /* returns */
 	double step, variance;   /* scale of the callee over that of the caller, as a logarithm */
 };
@@ -126,6 +127,13 @@ static int by_ends(const void *a, const void *b)
 	return x->callee < y->callee ? -1 : x->callee > y->callee;
 }
 
+static double variance_of(const struct estimate *e)
+{
+	double error = log(e->high / e->low) / (2 * FREQUENCY_NINETY);
+
+	return isfinite(error) ? error * error : 1;
+}
+
 /* A call site's count goes to those that it was seen to call, as often as it was. */
 static void share_out(struct ties *t)
 {
@@ -139,11 +147,13 @@ static void share_out(struct ties *t)
 			all += t->sites.p[k].seen;
 		for (size_t j = i; j < k; j++) {
 			const struct site *s = &t->sites.p[j];
+			const struct estimate *e = &t->rows[s->caller].frequency->block[s->block];
+			double calls = e->count * s->seen / all;
 
 			*vec_add(&t->ties) = (struct tie){.caller = s->caller,
 				.callee = s->callee,
-				.calls = t->rows[s->caller].frequency->block[s->block].count *
-					 s->seen / all,
+				.calls = calls,
+				.doubt = calls * variance_of(e),
 				.seen = s->seen};
 		}
 	}
@@ -159,6 +169,7 @@ static void add_up(struct ties *t)
 
 		if (kept && !by_ends(&t->ties.p[kept - 1], one)) {
 			t->ties.p[kept - 1].calls += one->calls;
+			t->ties.p[kept - 1].doubt += one->doubt;
 			t->ties.p[kept - 1].seen += one->seen;
 		} else {
 			t->ties.p[kept++] = *one;
@@ -168,13 +179,6 @@ static void add_up(struct ties *t)
 }
 
 /* ---- what a tie says ---- */
-
-static double variance_of(const struct estimate *e)
-{
-	double error = log(e->high / e->low) / (2 * FREQUENCY_NINETY);
-
-	return isfinite(error) ? error * error : 1;
-}
 
 /* How often a procedure is entered: its first block may be a loop's. */
 static const struct estimate *entries_of(const struct frequency *f)
@@ -194,7 +198,8 @@ static bool weigh(const struct ties *t, struct tie *tie)
 		return false;
 	tie->step = log(tie->calls) - log(entries->count * part);
 	tie->variance = 2 / tie->seen + TIE_DOUBT * TIE_DOUBT +
-			SHARE_DOUBT * SHARE_DOUBT * (1 - part) * (1 - part) + variance_of(entries);
+			SHARE_DOUBT * SHARE_DOUBT * (1 - part) * (1 - part) +
+			tie->doubt / tie->calls + variance_of(entries);
 	return true;
 }
 
