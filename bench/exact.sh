@@ -1,9 +1,10 @@
 #!/bin/bash
 # Whether exact counts are (record --exact): each of the twelve programs is counted by callgrind once
 # (kept under build/bench/accuracy) and by its edited copy, libraries included, and all blocks are
-# compared. What differs elsewhere than in gzip, bzip2 and xz is valgrind's doing: it adds variables to
-# the environment, lays out memory in another way (some compare addresses, or hash them), and
-# does not flush denormals to zero (hmmsearch). PROGRAMS: see recordings.sh.
+# compared. Programs that see the difference do something else under valgrind: it adds variables to the
+# environment, lays out memory in another way (sqlite3 compares addresses, lua hashes them), and
+# computes floating point in another way (hmmsearch). Run under valgrind as well, the edited copies of
+# sqlite3 and hmmsearch count what callgrind counts. PROGRAMS: see recordings.sh.
 . "$(dirname "$0")/lib.sh"
 options "$@"
 make -s -C "$root" build/bench/exact_counts || exit 1
