@@ -218,7 +218,7 @@ torture: all helpers build/tests/torture/clobber
 	tests/torture/run -k exact
 	tests/torture/run -s -k exact
 	$(MAKE) build/tests/torture/shapes
-	CULPRIT=$(CURDIR)/build/tests/torture/shapes tests/torture/run -k twin
+	CULPRIT=$(CURDIR)/build/tests/torture/shapes tests/torture/run -k both
 	tests/torture/random
 	CULPRIT=$(CURDIR)/build/tests/torture/clobber tests/torture/random -k clobber
 

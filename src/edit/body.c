@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "edit/edit_internal.h"
+#include "edit/pad.h"
 
 /* Where the code on an edge goes. */
 enum place {
@@ -25,8 +26,9 @@ struct maker {
 	struct function *f;
 	const struct flow *flow;
 	struct body *b;
-	size_t next_before; /* the first insertion before an instruction that is still to come */
-	size_t nedges;      /* insertions on edges, which come first */
+	const struct pad *pad; /* NULL: the frame is as it was */
+	size_t next_before;    /* the first insertion before an instruction that is still to come */
+	size_t nedges;         /* insertions on edges, which come first */
 	VEC(struct stub) stubs;
 	struct snippet_code code;
 	struct err *err;
@@ -98,10 +100,12 @@ static struct item *add_item(struct maker *m, enum item_kind kind, uint32_t insn
 	struct item *i = vec_add(&m->b->items);
 
 	*i = (struct item){.kind = (uint8_t)kind, .insn = insn, .label = LABEL_OUTSIDE};
+	if (m->pad && m->pad->open[insn])
+		i->pushed = (uint16_t)m->pad->size;
 	return i;
 }
 
-static void add_copy(struct maker *m, uint32_t first, uint32_t end)
+static void add_run(struct maker *m, uint32_t first, uint32_t end)
 {
 	const struct flow_insn *insns = m->flow->insns;
 
@@ -110,6 +114,57 @@ static void add_copy(struct maker *m, uint32_t first, uint32_t end)
 	struct item *i = add_item(m, ITEM_COPY, first);
 	i->count = end - first;
 	i->size = (uint32_t)(insns[end - 1].address + insns[end - 1].length - insns[first].address);
+}
+
+static void add_changed(struct maker *m, enum item_kind kind, uint32_t insn,
+	const struct pad_change *c, uint16_t pushed)
+{
+	struct body *b = m->b;
+	size_t start = b->bytes.n;
+
+	pad_write(m->e, &m->flow->insns[c->insn], c, &b->bytes);
+	struct item *i = add_item(m, kind, insn);
+	i->count = (uint32_t)b->codes.n;
+	i->size = (uint32_t)(b->bytes.n - start);
+	i->pushed = pushed;
+	*vec_add(&b->codes) =
+		(struct code){.offset = (uint32_t)start, .size = i->size, .edge = GRAPH_NONE};
+}
+
+/* An instruction that is not as it was in a larger frame. */
+static void add_padded(struct maker *m, const struct pad_change *c)
+{
+	uint16_t pushed = m->pad->open[c->insn] ? (uint16_t)m->pad->size : 0;
+
+	if (c->kind == PAD_DISPLACE || c->kind == PAD_LEA) {
+		add_changed(m, ITEM_CHANGED, c->insn, c, pushed);
+	} else if (c->kind == PAD_BEFORE) {
+		add_changed(m, ITEM_CODE, c->insn, c, pushed);
+		add_run(m, c->insn, c->insn + 1);
+		m->b->items.p[m->b->items.n - 1].pushed = (uint16_t)(pushed - c->by);
+	} else { /* it stands for what comes next */
+		uint32_t next = c->insn + 1 < m->flow->ninsns ? c->insn + 1 : c->insn;
+		add_run(m, c->insn, c->insn + 1);
+		add_changed(m, ITEM_CODE, next, c, pushed);
+	}
+}
+
+static void add_copy(struct maker *m, uint32_t first, uint32_t end)
+{
+	const struct pad *p = m->pad;
+
+	for (uint32_t i = first; p && i < end; i++) {
+		const struct pad_change *c = pad_change_at(p, i);
+		if (!c && p->open[i] == p->open[first])
+			continue;
+		add_run(m, first, i);
+		first = i;
+		if (!c)
+			continue;
+		add_padded(m, c);
+		first = i + 1;
+	}
+	add_run(m, first, end);
 }
 
 static void keep_code(struct maker *m, const struct insertion *in)
@@ -393,6 +448,8 @@ int body_create(struct edit *e, struct function *f, struct body **out, struct er
 	const struct procedure *p = f->public.procedure;
 	struct body *b = xcalloc(1, sizeof *b);
 	struct maker m = {.e = e, .f = f, .flow = f->public.flow, .b = b, .err = err};
+
+	m.pad = f->original ? f->original->pad : f->pad;
 
 	sort_insertions(&m);
 	m.b->labels.n = 0;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "edit/edit_internal.h"
 #include "edit/elf_out.h"
+#include "edit/pad.h"
 #include "edit/unwind.h"
 #include "flow/lives.h"
 #include "flow/program.h"
@@ -268,6 +269,7 @@ void edit_destroy(struct edit *e)
 		vec_deinit(&f->points);
 		vec_deinit(&f->insertions);
 		vec_deinit(&f->redirects);
+		pad_destroy(f->pad);
 		free(f->group);
 	}
 	twin_destroy_all(e);

@@ -129,6 +129,13 @@ struct edit_function *edit_duplicate(struct edit *e, struct edit_function *f, co
 #define EDIT_OTHER UINT64_MAX
 
 /*
+ * So many bytes more (a multiple of 16) in the function's frame, in both copies, while it calls
+ * others. Its callers and callees see nothing of it. False when that is not proved to be right:
+ * why gets constant words.
+ */
+bool edit_pad_frame(struct edit *e, struct edit_function *f, uint32_t bytes, const char **why);
+
+/*
  * A direct call (or a jump that leaves the function) goes to another function or copy, where it
  * enters as any call does; or into what edit_runtime adds, as many bytes from its start.
  */
@@ -163,7 +170,8 @@ struct edit_span {
 
 /* A contiguous piece of new code from one range of one procedure; spans ascending, no holes. */
 struct edit_fragment {
-	bool twin; /* of a second copy */
+	bool twin;         /* of a second copy */
+	uint32_t gap, pad; /* what was saved below CFA - gap is `pad` bytes lower */
 	uint64_t start, size;
 	uint64_t old_start;
 	const struct edit_span *spans;

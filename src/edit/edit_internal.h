@@ -1,8 +1,8 @@
 /*
  * An edit while it is made, for the files that make it: edit.c opens the file and judges its
  * functions, refs.c and patch.c say where old code leads into new, body.c makes the new bodies,
- * twin.c gives second copies what they need, scratch.c says what code in them may use, emit.c
- * places them and writes their bytes.
+ * twin.c gives second copies what they need, pad.c makes frames larger, scratch.c says what code in
+ * them may use, emit.c places them and writes their bytes.
  */
 #ifndef CULPRIT_EDIT_EDIT_INTERNAL_H
 #define CULPRIT_EDIT_EDIT_INTERNAL_H
@@ -16,17 +16,20 @@
 struct elf_out;
 struct function;
 struct lives;
+struct pad;
 struct unwind;
 
 /* ---- bodies ---- */
 
 enum item_kind {
-	ITEM_COPY,   /* instructions as they were, but for displacements and calls */
-	ITEM_BRANCH, /* a direct jump or branch of the old code */
-	ITEM_JUMP,   /* one that is added: to a label */
-	ITEM_LEAVE,  /* one that is added: to where an instruction goes out of the function */
-	ITEM_FALL,   /* one that is added: to what lies behind an instruction */
-	ITEM_CODE,   /* a snippet */
+	ITEM_COPY,    /* instructions as they were, but for displacements and calls */
+	ITEM_BRANCH,  /* a direct jump or branch of the old code */
+	ITEM_JUMP,    /* one that is added: to a label */
+	ITEM_LEAVE,   /* one that is added: to where an instruction goes out of the function */
+	ITEM_FALL,    /* one that is added: to what lies behind an instruction */
+	ITEM_CODE,    /* a snippet */
+	ITEM_CHANGED, /* an instruction that is not what it was; its bytes are kept like a snippet's
+		       */
 };
 
 #define LABEL_OUTSIDE UINT32_MAX /* the target of the instruction itself */
@@ -36,11 +39,12 @@ enum item_kind {
  * piece.
  */
 struct item {
-	uint8_t kind;   /* enum item_kind */
-	bool grown;     /* a branch that needs its long form */
-	uint32_t insn;  /* the old instruction: the first of a copy, the one that it stands for */
-	uint32_t count; /* of a copy: instructions; of code: which of body.codes */
-	uint32_t label; /* of a branch or jump */
+	uint8_t kind;    /* enum item_kind */
+	bool grown;      /* a branch that needs its long form */
+	uint16_t pushed; /* rsp is so many bytes lower than in the old code */
+	uint32_t insn;   /* the old instruction: the first of a copy, the one that it stands for */
+	uint32_t count;  /* of a copy: instructions; of code: which of body.codes */
+	uint32_t label;  /* of a branch or jump */
 	uint32_t offset, size;
 };
 
@@ -141,6 +145,7 @@ struct function {
 	uint32_t *group;          /* by edge, as edit_edge_group says; NULL: each is one */
 	size_t procedure;         /* its number in the image, once liveness was asked for */
 	VEC(struct insertion) insertions;
+	struct pad *pad; /* of the first copy, for both; NULL: its frame is as it was */
 	VEC(struct redirect) redirects; /* by instruction, when it is written */
 	struct function *twin;          /* its second copy */
 	struct function *original;      /* of a second copy: the first */
@@ -160,6 +165,7 @@ struct fragment {
 	uint64_t start, size, old;
 	size_t first_span;
 	bool twin;
+	uint32_t gap, pad;
 };
 
 struct edit {

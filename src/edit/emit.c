@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "edit/edit_internal.h"
+#include "edit/pad.h"
 
 enum {
 	PAGE = 4096,
@@ -16,7 +17,7 @@ enum {
 
 static bool is_fixed_size(const struct item *i)
 {
-	return i->kind == ITEM_COPY || i->kind == ITEM_CODE;
+	return i->kind == ITEM_COPY || i->kind == ITEM_CODE || i->kind == ITEM_CHANGED;
 }
 
 static void set_size(const struct edit *e, const struct flow *flow, struct item *i)
@@ -137,8 +138,9 @@ static uint64_t moved_insn(const struct function *f, uint32_t k, uint64_t old)
 
 	for (const struct item *i = first; i < b->items.p + b->items.n; i++) {
 		uint64_t start = insns[i->insn].address;
-		bool holds = i->kind == ITEM_BRANCH ? old == start
-						    : i->kind == ITEM_COPY && old - start < i->size;
+		bool holds = i->kind == ITEM_BRANCH || i->kind == ITEM_CHANGED
+				     ? old == start
+				     : i->kind == ITEM_COPY && old - start < i->size;
 		if (holds)
 			return block + i->offset - first->offset + (old - start);
 	}
@@ -275,7 +277,7 @@ static void write_item(struct writer *w, const struct item *i, uint64_t at, uint
 
 	if (i->kind == ITEM_COPY)
 		write_copy(w, i, at, out);
-	else if (i->kind == ITEM_CODE)
+	else if (i->kind == ITEM_CODE || i->kind == ITEM_CHANGED)
 		write_code(w, i, at, out);
 	else if (i->kind == ITEM_BRANCH)
 		branch_write(edit_code(w->e, insn->address, insn->length), insn, i->grown, at,
@@ -290,7 +292,8 @@ static void add_span(struct edit *e, size_t first, const struct edit_span *s)
 {
 	struct edit_span *last = e->spans.n > first ? &e->spans.p[e->spans.n - 1] : NULL;
 
-	if (last && last->copied && s->copied && last->old + last->size == s->old)
+	if (last && last->copied && s->copied && last->old + last->size == s->old &&
+		last->pushed == s->pushed)
 		last->size += s->size;
 	else
 		*vec_add(&e->spans) = *s;
@@ -302,7 +305,7 @@ static void add_code_spans(struct edit *e, size_t first, const struct body *b, c
 {
 	const struct code *c = &b->codes.p[i->count];
 	uint32_t from = 0;
-	uint16_t pushed = 0;
+	uint16_t pushed = i->pushed;
 
 	for (uint32_t n = 0; n <= c->shifts; n++) {
 		bool more = n < c->shifts;
@@ -315,7 +318,7 @@ static void add_code_spans(struct edit *e, size_t first, const struct body *b, c
 					.pushed = pushed});
 		from = to;
 		if (more)
-			pushed = (uint16_t)b->shifts.p[c->first_shift + n].pushed;
+			pushed = (uint16_t)(i->pushed + b->shifts.p[c->first_shift + n].pushed);
 	}
 }
 
@@ -330,6 +333,7 @@ static void add_spans(struct writer *w, size_t first, const struct item *i, uint
 			&(struct edit_span){.at = at,
 				.old = old,
 				.size = i->size,
+				.pushed = i->pushed,
 				.copied = i->kind == ITEM_COPY ||
 					  (i->kind == ITEM_BRANCH && !i->grown)});
 }
@@ -337,6 +341,7 @@ static void add_spans(struct writer *w, size_t first, const struct item *i, uint
 static void write_piece(struct writer *w, const struct piece *p)
 {
 	size_t first = w->e->spans.n;
+	const struct pad *pad = w->f->original ? w->f->original->pad : w->f->pad;
 
 	for (uint32_t n = 0; n < p->items; n++) {
 		const struct item *i = &w->b->items.p[p->first + n];
@@ -348,7 +353,9 @@ static void write_piece(struct writer *w, const struct piece *p)
 		.size = p->size,
 		.old = p->old_start,
 		.first_span = first,
-		.twin = w->f->original};
+		.twin = w->f->original,
+		.gap = pad ? pad->gap : 0,
+		.pad = pad ? pad->size : 0};
 }
 
 int emit_all(struct edit *e, struct buf *out, struct err *err)

@@ -224,7 +224,7 @@ int unwind_create(const struct elf_file *f, struct unwind **out, struct err *e)
 	return 0;
 }
 
-static struct unwind_frame *find_frame(const struct unwind *u, uint64_t address)
+struct unwind_frame *unwind_find_frame(const struct unwind *u, uint64_t address)
 {
 	size_t low = 0, high = u->frames.n;
 
@@ -243,14 +243,14 @@ static struct unwind_frame *find_frame(const struct unwind *u, uint64_t address)
 
 const char *unwind_refusal(const struct unwind *u, uint64_t address)
 {
-	const struct unwind_frame *f = find_frame(u, address);
+	const struct unwind_frame *f = unwind_find_frame(u, address);
 
 	return f ? f->refused : NULL;
 }
 
 uint16_t unwind_registers(const struct unwind *u, uint64_t address)
 {
-	const struct unwind_frame *f = find_frame(u, address);
+	const struct unwind_frame *f = unwind_find_frame(u, address);
 
 	return f ? f->registers : 0;
 }
@@ -276,34 +276,41 @@ struct edit_span unwind_clip(const struct unwind_piece *p, const struct edit_spa
 
 /* New code that begins at `at` within a span, as far as one old frame goes. */
 static void add_stretch(struct pieces *p, const struct unwind *u, const struct edit_span *s,
-	uint64_t at, uint64_t end, const struct unwind_frame *f, bool twin)
+	uint64_t at, uint64_t end, const struct unwind_frame *f, const struct edit_fragment *of)
 {
 	struct unwind_piece *last = p->list.n ? &p->list.p[p->list.n - 1] : NULL;
 	uint32_t frame = (uint32_t)(f - u->frames.p);
 
-	if (last && last->frame == frame && last->twin == twin && last->end == at &&
+	if (last && last->frame == frame && last->twin == of->twin && last->end == at &&
 		last->spans + last->nspans >= s) {
 		last->nspans = (size_t)(s - last->spans) + 1;
 		last->end = end;
 		return;
 	}
-	*vec_add(&p->list) = (struct unwind_piece){
-		.twin = twin, .frame = frame, .spans = s, .nspans = 1, .start = at, .end = end};
+	*vec_add(&p->list) = (struct unwind_piece){.twin = of->twin,
+		.gap = of->gap,
+		.pad = of->pad,
+		.frame = frame,
+		.spans = s,
+		.nspans = 1,
+		.start = at,
+		.end = end};
 }
 
 /* Cuts a span where frames begin and end; what has no frame has none in the new code. */
-static void add_span(struct pieces *p, const struct unwind *u, const struct edit_span *s, bool twin)
+static void add_span(struct pieces *p, const struct unwind *u, const struct edit_span *s,
+	const struct edit_fragment *of)
 {
 	uint64_t at = s->at, end = s->at + s->size;
 
 	while (at < end) {
 		uint64_t old = s->copied ? s->old + (at - s->at) : s->old, next = end;
-		const struct unwind_frame *f = find_frame(u, old);
+		const struct unwind_frame *f = unwind_find_frame(u, old);
 		uint64_t left = f ? f->fde.start + f->fde.size - old : 1;
 		if (s->copied && left < end - at)
 			next = at + left;
 		if (f)
-			add_stretch(p, u, s, at, next, f, twin);
+			add_stretch(p, u, s, at, next, f, of);
 		at = next;
 	}
 }
@@ -313,7 +320,7 @@ static void cut_pieces(
 {
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < fragments[i].nspans; j++)
-			add_span(out, u, &fragments[i].spans[j], fragments[i].twin);
+			add_span(out, u, &fragments[i].spans[j], &fragments[i]);
 	}
 }
 

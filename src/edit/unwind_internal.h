@@ -54,12 +54,15 @@ struct unwind {
  */
 struct unwind_piece {
 	bool twin;
+	uint32_t gap, pad;
 	uint32_t frame;
 	const struct edit_span *spans;
 	size_t nspans;
 	uint64_t start, end;
 	uint64_t lsda; /* the address of the new one, 0: none */
 };
+
+struct unwind_frame *unwind_find_frame(const struct unwind *u, uint64_t address); /* or NULL */
 
 struct edit_span unwind_clip(const struct unwind_piece *p, const struct edit_span *s);
 

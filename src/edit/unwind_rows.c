@@ -184,8 +184,11 @@ static void put_register_operation(struct buf *out, uint8_t op, size_t reg)
 	buf_uleb(out, reg);
 }
 
-static void put_offset(struct buf *out, size_t reg, int64_t value)
+/* What was saved below a gap is lower. */
+static void put_offset(struct buf *out, const struct unwind_piece *piece, size_t reg, int64_t value)
 {
+	if (value < -(int64_t)piece->gap)
+		value -= piece->pad;
 	int64_t n = value / DATA_ALIGN;
 
 	if (n < 0) {
@@ -200,8 +203,8 @@ static void put_offset(struct buf *out, size_t reg, int64_t value)
 	buf_uleb(out, (uint64_t)n);
 }
 
-static void put_rule(struct buf *out, const struct unwind_cie *cie, size_t reg,
-	const struct cfi_rule *rule, uint32_t pushed)
+static void put_rule(struct buf *out, const struct unwind_cie *cie,
+	const struct unwind_piece *piece, size_t reg, const struct cfi_rule *rule, uint32_t pushed)
 {
 	if (cfi_rule_equal(rule, &cie->initial.registers[reg]) && !is_expression(rule)) {
 		buf_u8(out, (uint8_t)(0xc0 | reg)); /* restore */
@@ -220,7 +223,7 @@ static void put_rule(struct buf *out, const struct unwind_cie *cie, size_t reg,
 		buf_uleb(out, (uint64_t)rule->value);
 		return;
 	case CFI_OFFSET:
-		put_offset(out, reg, rule->value);
+		put_offset(out, piece, reg, rule->value);
 		return;
 	case CFI_VAL_OFFSET:
 		put_register_operation(out, 0x15, reg); /* val_offset_sf */
@@ -272,8 +275,8 @@ static void put_cfa(struct buf *out, const struct state *from, const struct stat
 		put_cfa_offset(out, to);
 }
 
-static void put_difference(struct buf *out, const struct unwind_cie *cie, const struct state *from,
-	const struct state *to)
+static void put_difference(struct buf *out, const struct unwind_cie *cie,
+	const struct unwind_piece *piece, const struct state *from, const struct state *to)
 {
 	put_cfa(out, from, to);
 	for (size_t i = 0; i < CFI_REGISTERS; i++) {
@@ -281,7 +284,7 @@ static void put_difference(struct buf *out, const struct unwind_cie *cie, const 
 		bool shifted = from->pushed != to->pushed && is_expression(b);
 		bool same = !memcmp(a, b, sizeof *a) || cfi_rule_equal(a, b); /* mostly the first */
 		if (shifted || !same)
-			put_rule(out, cie, i, b, to->pushed);
+			put_rule(out, cie, piece, i, b, to->pushed);
 	}
 	if (from->row->args_size != to->row->args_size) {
 		buf_u8(out, 0x2e); /* GNU_args_size */
@@ -293,6 +296,7 @@ struct writer {
 	struct buf *out;
 	const struct unwind_cie *cie;
 	const struct unwind_rows *rows;
+	const struct unwind_piece *piece;
 	struct state now; /* what has been written */
 };
 
@@ -306,7 +310,7 @@ static void go_to(struct writer *w, uint64_t at, const struct cfi_row *row, uint
 		return;
 	put_advance(w->out, at - w->now.at);
 	size_t advanced = w->out->n;
-	put_difference(w->out, w->cie, &w->now, &next);
+	put_difference(w->out, w->cie, w->piece, &w->now, &next);
 	if (w->out->n == advanced) {
 		w->out->n = before;
 		next.at = w->now.at;
@@ -345,7 +349,7 @@ static void put_span(struct writer *w, const struct edit_span *s)
 void unwind_put_rows(const struct unwind_cie *cie, const struct unwind_rows *rows,
 	const struct unwind_piece *piece, struct buf *out)
 {
-	struct writer w = {.out = out, .cie = cie, .rows = rows};
+	struct writer w = {.out = out, .cie = cie, .rows = rows, .piece = piece};
 
 	w.now = (struct state){.row = &cie->initial, .at = piece->start};
 	for (size_t i = 0; i < piece->nspans; i++) {

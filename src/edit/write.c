@@ -27,6 +27,8 @@ static struct edit_fragment *list_fragments(const struct edit *e)
 		const struct fragment *f = &e->fragments.p[i];
 		size_t end = i + 1 < e->fragments.n ? f[1].first_span : e->spans.n;
 		list[i] = (struct edit_fragment){.twin = f->twin,
+			.gap = f->gap,
+			.pad = f->pad,
 			.start = f->start,
 			.size = f->size,
 			.old_start = f->old,

@@ -22,6 +22,16 @@ static void insert(struct edit *e, struct edit_function *f, const struct snippet
 		edit_before(e, f, i, s, &counter);
 }
 
+static void reshape(struct edit *e, struct edit_function *f, const struct snippet *s)
+{
+	const char *why;
+
+	edit_pad_frame(e, f, 48, &why);
+	struct edit_function *twin = edit_duplicate(e, f, &why);
+	if (twin)
+		insert(e, twin, s);
+}
+
 /* What was written is a file that is known as edited. */
 static void check(const char *path, const struct edit_options *options)
 {
@@ -45,8 +55,10 @@ static void edit_input(int fd, const struct snippet *s, bool strict)
 		return;
 	size_t count = edit_functions(e, &f);
 	for (size_t i = 0; i < count; i++)
-		if (!f[i]->refused && s)
+		if (!f[i]->refused && s) {
 			insert(e, f[i], s);
+			reshape(e, f[i], s);
+		}
 	if (edit_write(e, to, NULL) == 0)
 		check(to, &options);
 	edit_destroy(e);

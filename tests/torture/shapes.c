@@ -5,7 +5,7 @@
  *	CULPRIT=build/tests/torture/shapes tests/torture/run -k twin
  *
  * twin: all functions exist twice, and control goes from one copy to the other and back at entries,
- * calls and on edges.
+ * calls and on edges. pad: frames are larger, by another number of bytes each. both: both.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,11 +110,32 @@ static int make_twins(struct shaper *s, struct err *err)
 	return 0;
 }
 
+/* ---- larger frames ---- */
+
+static void pad_frames(struct shaper *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const char *why;
+		if (s->list[i]->refused)
+			continue;
+		s->moved++;
+		if (edit_pad_frame(
+			    s->e, s->list[i], 16 * (1 + (uint32_t)dice_below(&s->dice, 40)), &why))
+			s->done++;
+		else
+			note_refused(s, why);
+	}
+}
+
 static int shape(struct shaper *s, const char *kind, const char *to, struct err *err)
 {
 	s->n = edit_functions(s->e, &s->list);
 	s->twins = xcalloc(s->n, sizeof *s->twins);
-	int r = strcmp(kind, "twin") ? err_set(err, -1, "no shape %s", kind) : make_twins(s, err);
+	int r = 0;
+	if (strcmp(kind, "twin"))
+		pad_frames(s);
+	if (strcmp(kind, "pad"))
+		r = make_twins(s, err);
 	if (!r)
 		r = edit_write(s->e, to, err);
 	if (!r)

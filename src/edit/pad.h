@@ -1,0 +1,45 @@
+/*
+ * Larger frames: a gap in a function's frame, above what it allocates and below what it saves.
+ *
+ * The depth of the stack pointer below the frame's address (CFA) is followed through the flow, and
+ * must be what the unwind rows say. A frame has its gap at one depth; where the stack pointer is
+ * beyond it, the gap is "open", and lies between. Instructions that open or close it move the
+ * stack pointer farther, and those that reach over it get other displacements.
+ */
+#ifndef CULPRIT_EDIT_PAD_H
+#define CULPRIT_EDIT_PAD_H
+
+#include "base/vec.h"
+#include "edit/edit_internal.h"
+
+enum pad_kind {
+	PAD_DISPLACE, /* `by` is added to the displacement, or to what rsp moves by */
+	PAD_BEFORE,   /* `by` is added to rsp before the instruction */
+	PAD_AFTER,    /* the same behind it */
+	PAD_LEA,      /* mov %rbp, %rsp is to be lea by(%rbp), %rsp */
+};
+
+struct pad_change {
+	uint32_t insn;
+	uint8_t kind; /* enum pad_kind */
+	int32_t by;
+};
+
+struct pad {
+	uint32_t gap;                   /* its depth: what is saved at CFA - gap and above stays */
+	uint32_t size;                  /* in bytes */
+	bool *open;                     /* by instruction: before it */
+	VEC(struct pad_change) changes; /* by instruction */
+};
+
+/* NULL, and constant words, when it cannot be proved that all of the frame is understood. */
+struct pad *pad_create(struct edit *e, struct function *f, uint32_t size, const char **why);
+void pad_destroy(struct pad *p);
+
+const struct pad_change *pad_change_at(const struct pad *p, uint32_t insn); /* or NULL */
+
+/* The instruction as it is to be, or (PAD_BEFORE, PAD_AFTER) what is added; appends to out. */
+void pad_write(const struct edit *e, const struct flow_insn *i, const struct pad_change *c,
+	struct buf *out);
+
+#endif
