@@ -16,6 +16,7 @@
 #include "image/data.h"
 #include "image/eh_frame.h"
 #include "image/elf_file.h"
+#include "image/symbols.h"
 
 /* ---- functions ---- */
 
@@ -172,23 +173,55 @@ static int fde_by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Without a frame description the extent of a function is a guess. */
+static int symbol_by_start(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->size < y->size ? -1 : x->size > y->size;
+}
+
+/* Whether a symbol says that there is a function of this extent, as for hand-written code. */
+static bool is_sized(const struct symbols *symbols, const struct range *r)
+{
+	size_t low = 0, high = symbols->list.n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (symbols->list.p[middle].start < r->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < symbols->list.n && symbols->list.p[low].start == r->start; low++)
+		if (symbols->list.p[low].function && symbols->list.p[low].size == r->size)
+			return true;
+	return false;
+}
+
+/* Without a frame description or a symbol with a size the extent of a function is a guess. */
 static void refuse_undescribed(struct edit *e, const struct elf_file *file)
 {
+	struct symbols symbols = {0};
 	struct fdes fdes = {0};
 	size_t next = 0;
 
 	eh_frame_read(file, &fdes);
 	vec_sort(&fdes.list, fde_by_start);
+	symbols_read_file(&symbols, file);
+	vec_sort(&symbols.list, symbol_by_start);
 	for (size_t i = 0; i < e->nfunctions; i++) {
-		uint64_t start = e->functions[i].public.procedure->start;
+		const struct procedure *p = e->functions[i].public.procedure;
 		while (next < fdes.list.n &&
-			fdes.list.p[next].start + fdes.list.p[next].size <= start)
+			fdes.list.p[next].start + fdes.list.p[next].size <= p->start)
 			next++;
-		if (next == fdes.list.n || start < fdes.list.p[next].start)
-			edit_refuse(&e->functions[i], "no frame description", start);
+		if ((next == fdes.list.n || p->start < fdes.list.p[next].start) &&
+			!is_sized(&symbols, &p->ranges[0]))
+			edit_refuse(&e->functions[i], "no frame description", p->start);
 	}
 	vec_deinit(&fdes.list);
+	symbols_deinit(&symbols);
 }
 
 /* ---- opening ---- */
