@@ -101,6 +101,16 @@ static bool is_use(struct follower *w, const struct form *f, uint16_t regs, uint
 	return true;
 }
 
+/* or $-1: what was in the register before does not matter. */
+static bool sets_all_bits(const uint8_t *code, unsigned n)
+{
+	if (n == 4 && (code[0] & 0xf0) == 0x40) {
+		code++;
+		n--;
+	}
+	return n == 3 && code[0] == 0x83 && (code[1] & 0xf8) == 0xc8 && code[2] == 0xff;
+}
+
 /* From an instruction that loads the address to all that has it. */
 static bool goes_to_jumps(struct follower *w, uint32_t insn, uint8_t reg)
 {
@@ -117,7 +127,7 @@ static bool goes_to_jumps(struct follower *w, uint32_t insn, uint8_t reg)
 			return false;
 		w->budget--;
 		bool calls = i->kind == INSN_CALL || i->kind == INSN_CALL_INDIRECT;
-		if (!is_use(w, &f, s.regs, &copies))
+		if (!sets_all_bits(code, i->length) && !is_use(w, &f, s.regs, &copies))
 			return false;
 		uint16_t left = (uint16_t)((s.regs & ~f.writes) | copies);
 		if (calls)
