@@ -150,6 +150,7 @@ endef
 $(foreach r,analyze cmd fixtures,$(eval $(call WITH_FIXTURES,$(r))))
 e2e: $(BUILD)/tests/fixtures/makedb $(BUILD)/tests/fixtures/anchor_rate $(BUILD)/tests/fixtures/follow_walks
 e2e: build/bench/exact_counts build/bench/score $(BUILD)/tests/torture/clobber
+e2e: $(BUILD)/tests/torture/shapes
 
 build/fuzz/%.o: %.c | $(SKELETONS) build/gen/rt/blob.h build/.packages
 	@mkdir -p $(@D)

@@ -85,6 +85,18 @@ check() { # NAME COMPILER [FLAG...]
 	done
 }
 
+@test "hard cases with every function twice and every frame larger" {
+	for source in "$sources"/*.c; do
+		name=$(basename "$source" .c)
+		for flags in -fpie "-fno-pie -no-pie"; do
+			# shellcheck disable=SC2086
+			compile "$name" gcc -O2 $flags
+			"$(dirname "$CULPRIT")/tests/torture/shapes" edit --both --strict ./old/a -o new/a
+			same "$name" "$flags"
+		done
+	done
+}
+
 @test "stock programs and a library" {
 	edit --null --strict /bin/gzip gzip
 	./gzip -9 <"$CULPRIT" | /bin/gzip -d | cmp - "$CULPRIT"
