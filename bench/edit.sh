@@ -36,10 +36,10 @@ for name in $("$here/program" --names); do
 	for kind in null exact; do
 		seconds_of "$work/$kind-edit.$name" "$culprit" edit "--$kind" "$file" -o "$edited/$name.$kind"
 	done
-	"$culprit" edit --null --report --json "$file" -o "$edited/$name.null" >"$work/report" || exit 1
+	"$culprit" edit --report --json "$file" >"$work/report" || exit 1
 	text=$(size -A "$file" | awk '$1 == ".text" { print $2 / 1e6 }')
-	functions=$(jq '100 * .moved.functions / .functions' "$work/report")
-	insns=$(jq '100 * .moved.instructions / .instructions' "$work/report")
+	functions=$(jq '100 * .edited / .functions' "$work/report")
+	insns=$(jq '100 * .edited_instructions / .instructions' "$work/report")
 	took=$(cat "$work/null-edit.$name")
 	row "$(basename "$file")" "$(figure %.2f "$text")" "$(figure %.2f "$functions")" \
 		"$(figure %.2f "$insns")" "$took" "$(figure %.1f "$text / ($took + 0.0005)")"
