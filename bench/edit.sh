@@ -5,10 +5,11 @@
 . "$(dirname "$0")/lib.sh"
 rounds=7
 options "$@"
-"$root/tools/packages" bolt-19 clang g++ || exit 3
+"$root/tools/packages" bolt-19 libbolt-19-dev clang g++ || exit 3
 "$here/program" --prepare && "$here/sources" --prepare || exit 1
 edited=$programs/edited
 mkdir -p "$edited"
+bolt=$(realpath "$(command -v llvm-bolt-19)") # it looks for its library beside itself
 
 seconds_of() { # FILE COMMAND...: CPU time to FILE, user and system
 	local TIMEFORMAT='%U %S' file=$1
@@ -89,17 +90,22 @@ build() { # NAME
 for name in $("$here/sources" --names); do
 	to=$edited/source.$name
 	build "$name"
-	for kind in null exact; do
-		seconds_of "$work/speed.$kind" "$culprit" edit "--$kind" "$to.gcc" -o "$to.$kind"
-	done
-	seconds_of "$work/speed.bolt" llvm-bolt-19 "$to.gcc" -o "$to.bolt" --instrument \
-		--instrumentation-file="$work/bolt.fdata"
+	"$culprit" edit --null "$to.gcc" -o "$to.null" && "$culprit" edit --exact "$to.gcc" -o "$to.exact" || exit 1
+	# It cannot do all of them; speed is compared on those that it can.
+	instrument=("$bolt" "$to.gcc" -o "$to.bolt" --instrument --instrumentation-file="$work/bolt.fdata")
+	if "${instrument[@]}" >/dev/null 2>&1; then
+		seconds_of "$work/speed.bolt" "${instrument[@]}"
+		seconds_of "$work/speed.exact" "$culprit" edit --exact "$to.gcc" -o "$to.exact"
+	else
+		rm -f "$to.bolt"
+	fi
 done
 export LLVM_PROFILE_FILE=$work/clang.profraw
 for round in $(seq "$rounds"); do
 	for name in $("$here/sources" --names); do
 		for kind in $(rotate "$round" "${kinds[@]}"); do
-			seconds_of "$work/source.$name.$kind" "$here/sources" --run "$name" "$edited/source.$name.$kind"
+			[ ! -e "$edited/source.$name.$kind" ] || seconds_of "$work/source.$name.$kind" \
+				"$here/sources" --run "$name" "$edited/source.$name.$kind"
 		done
 	done
 done
@@ -110,6 +116,7 @@ for name in $("$here/sources" --names); do
 	for kind in null exact coverage bolt profile; do
 		base=gcc
 		[ "$kind" != profile ] || base=clang
+		[ -e "$work/source.$name.$kind" ] || { cells+=("cannot"); continue; }
 		ratio=$(median_ratio "$work/source.$name.$kind" "$work/source.$name.$base")
 		echo "$ratio" >>"$work/source.$kind"
 		cells+=("$(percent "$ratio")")
