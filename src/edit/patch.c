@@ -166,18 +166,10 @@ bool patch_table_target(
 	return true;
 }
 
-/* Where values lead that never come. */
-static bool is_end(const struct procedure *p, uint64_t target)
-{
-	for (uint32_t r = 0; r < p->nranges; r++)
-		if (target == p->ranges[r].start + p->ranges[r].size)
-			return true;
-	return false;
-}
-
 /* All entries must lead to blocks in the way that their shape says; addresses may go elsewhere. */
 static bool is_sound(const struct edit *e, const struct function *f, const struct flow_jump *j)
 {
+	const struct procedure *p = f->public.procedure;
 	const struct flow *flow = f->public.flow;
 
 	if (j->stride < j->width || (j->width != 4 && j->width != 8))
@@ -186,8 +178,9 @@ static bool is_sound(const struct edit *e, const struct function *f, const struc
 		uint64_t target;
 		bool known = patch_table_target(e, j, j->table + (uint64_t)i * j->stride, &target);
 		uint32_t k = known ? flow_block_at(flow, target) : GRAPH_NONE;
-		if (k == GRAPH_NONE && ((j->width == 8 && !j->relative) ||
-					       (known && is_end(f->public.procedure, target))))
+		if (k == GRAPH_NONE &&
+			((j->width == 8 && !j->relative) ||
+				(known && ranges_end_at(p->ranges, p->nranges, target))))
 			continue;
 		if (k == GRAPH_NONE || flow->blocks[k].start != target)
 			return false;

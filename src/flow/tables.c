@@ -110,15 +110,6 @@ static bool entry_of(struct resolver *r, const struct finding *f, uint64_t index
 	return expr_value(&r->trace.m.exprs, f->expr, f->index, index, s->read, s->arg, target);
 }
 
-/* Where compilers let values go that never come: to where the code ends. */
-static bool is_end(const struct flow_source *s, uint64_t target)
-{
-	for (uint32_t i = 0; i < s->nranges; i++)
-		if (target == s->ranges[i].start + s->ranges[i].size)
-			return true;
-	return false;
-}
-
 /* How many entries from the first on lie in the procedure or at its end; the first are found. */
 static uint32_t take_entries(
 	struct resolver *r, const struct finding *f, uint64_t first, uint64_t count)
@@ -134,7 +125,7 @@ static uint32_t take_entries(
 		uint32_t insn = builder_insn_at(r->b, target);
 		if (insn != GRAPH_NONE)
 			*vec_add(&r->found) = insn;
-		else if (!is_end(r->b->source, target))
+		else if (!ranges_end_at(r->b->source->ranges, r->b->source->nranges, target))
 			return (uint32_t)i;
 	}
 	return (uint32_t)count;

@@ -43,6 +43,15 @@ struct range {
 	uint64_t start, size;
 };
 
+/* Whether one of them ends there: where compilers let values lead that never come. */
+static inline bool ranges_end_at(const struct range *r, uint32_t n, uint64_t address)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (address == r[i].start + r[i].size)
+			return true;
+	return false;
+}
+
 /* A loadable, executable segment. */
 struct segment {
 	uint64_t offset, size, vaddr;

@@ -2,7 +2,7 @@
  * Code that is inserted runs as often as its place is passed, whatever lies around it: programs
  * count in an array of their own and tell it.
  */
-#include "image/workshop.h"
+#include "edit/edit_rig.h"
 
 #include "base/err.h"
 #include "edit/edit.h"
@@ -52,34 +52,6 @@ static const char program[] = "#include <stdio.h>\n"
 static struct edit *editing;
 static struct snippet *count;
 
-static uint64_t address_of(const char *name)
-{
-	unsigned long long address = 0;
-
-	shell("nm code | awk '$3 == \"%s\" {print $1}' > address", name);
-	FILE *f = fopen(in_workshop("address"), "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%llx", &address), 1);
-	fclose(f);
-	return address;
-}
-
-static struct edit_function *function(const char *name)
-{
-	struct edit_function **list;
-	size_t n = edit_functions(editing, &list);
-
-	for (size_t i = 0; i < n; i++) {
-		if (!list[i]->procedure->name || strcmp(list[i]->procedure->name, name))
-			continue;
-		if (list[i]->refused)
-			fail_msg("%s: %s", name, list[i]->refused);
-		return list[i];
-	}
-	fail_msg("no %s", name);
-	return NULL;
-}
-
 static void begin(const char *flags, bool strict)
 {
 	const struct edit_options options = {.strict = strict};
@@ -98,16 +70,16 @@ static const uint64_t *counter(unsigned i)
 {
 	static uint64_t address;
 
-	address = address_of("counters") + 8 * i;
+	address = address_in("code", "counters") + 8 * i;
 	return &address;
 }
 
 /* Counts edges of a kind out of (or into) the block that ends (or begins) at a label. */
 static void count_edges(const char *name, const char *label, bool out, uint8_t kind, unsigned i)
 {
-	struct edit_function *f = function(name);
+	struct edit_function *f = find_function(editing, name);
 	const struct flow *flow = f->flow;
-	uint32_t block = flow_block_at(flow, address_of(label)), n = 0;
+	uint32_t block = flow_block_at(flow, address_in("code", label)), n = 0;
 
 	for (uint32_t e = 0; e < flow->graph.edges; e++) {
 		const struct graph_edge *ends = &flow->graph.edge[e];
@@ -122,8 +94,8 @@ static void count_edges(const char *name, const char *label, bool out, uint8_t k
 
 static void count_insn(const char *name, const char *label, unsigned i)
 {
-	struct edit_function *f = function(name);
-	uint64_t address = address_of(label);
+	struct edit_function *f = find_function(editing, name);
+	uint64_t address = address_in("code", label);
 
 	for (uint32_t k = 0; k < f->flow->ninsns; k++)
 		if (f->flow->insns[k].address == address)
@@ -155,7 +127,7 @@ static void expect(const long *counts, size_t n)
 static void test_places(const char *flags)
 {
 	begin(flags, true);
-	edit_at_entry(editing, function("again"), count, counter(0));
+	edit_at_entry(editing, find_function(editing, "again"), count, counter(0));
 	count_edges("again", "again.head", true, FLOW_EDGE_JUMP, 1);
 	count_edges("again", "again.head", true, FLOW_EDGE_FALL, 2);
 	count_edges("again", "again.end", true, FLOW_EDGE_RETURN, 3);
@@ -166,7 +138,7 @@ static void test_places(const char *flags)
 	count_insn("twice", "twice.second", 8);
 	count_edges("maybe", "maybe.branch", true, FLOW_EDGE_TAIL, 9);
 	count_edges("maybe", "maybe.branch", true, FLOW_EDGE_FALL, 10);
-	edit_at_entry(editing, function("leaf"), count, counter(11));
+	edit_at_entry(editing, find_function(editing, "leaf"), count, counter(11));
 	count_edges("full", "full.flags", true, FLOW_EDGE_JUMP, 12);
 	count_edges("full", "full.flags", true, FLOW_EDGE_FALL, 13);
 	count_insn("full", "full.flags", 14);
@@ -194,7 +166,7 @@ static void test_growth(void **state)
 	const uint64_t last = *counter(63);
 	static const char *const names[] = {"again", "twice", "maybe", "leaf", "full", "main"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		struct edit_function *f = function(names[i]);
+		struct edit_function *f = find_function(editing, names[i]);
 		for (uint32_t k = 0; k < f->flow->ninsns; k++)
 			for (int times = 0; times < 10; times++)
 				edit_before(editing, f, k, count, &last);
@@ -210,10 +182,10 @@ static void test_some(void **state)
 {
 	(void)state;
 	begin("", true);
-	function("maybe")->chosen = false;
-	edit_at_entry(editing, function("leaf"), count, counter(0));
-	edit_at_entry(editing, function("main"), count, counter(1));
-	uint64_t leaf = address_of("leaf"), maybe = address_of("maybe");
+	find_function(editing, "maybe")->chosen = false;
+	edit_at_entry(editing, find_function(editing, "leaf"), count, counter(0));
+	edit_at_entry(editing, find_function(editing, "main"), count, counter(1));
+	uint64_t leaf = address_in("code", "leaf"), maybe = address_in("code", "maybe");
 	struct edit *e = editing;
 	struct err err = {0};
 	assert_int_equal(edit_write(e, in_workshop("first"), &err), 0);

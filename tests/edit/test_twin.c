@@ -2,7 +2,7 @@
  * Functions that exist twice: control goes from one copy to the other where snippets say so and
  * nowhere else, through tables and exceptions; calls that go elsewhere.
  */
-#include "image/workshop.h"
+#include "edit/edit_rig.h"
 
 #include "base/err.h"
 #include "edit/edit.h"
@@ -45,22 +45,6 @@ static const char program[] =
 static struct edit *editing;
 static struct snippet *count, *leave, *leave_often;
 
-static struct edit_function *function(const char *name)
-{
-	struct edit_function **list;
-	size_t n = edit_functions(editing, &list);
-
-	for (size_t i = 0; i < n; i++) {
-		if (!list[i]->procedure->name || strcmp(list[i]->procedure->name, name))
-			continue;
-		if (list[i]->refused)
-			fail_msg("%s: %s", name, list[i]->refused);
-		return list[i];
-	}
-	fail_msg("no %s", name);
-	return NULL;
-}
-
 static void begin(const char *compiler)
 {
 	const struct edit_options options = {.strict = true};
@@ -96,7 +80,7 @@ static const uint64_t *counter(unsigned i)
 static struct edit_function *duplicate(const char *name)
 {
 	const char *why = "";
-	struct edit_function *twin = edit_duplicate(editing, function(name), &why);
+	struct edit_function *twin = edit_duplicate(editing, find_function(editing, name), &why);
 
 	if (!twin)
 		fail_msg("%s: %s", name, why);
@@ -140,16 +124,18 @@ static void stays_there(const char *compiler)
 	begin(compiler);
 	struct edit_function *twin = duplicate("work"), *pick = duplicate("pick");
 	const char *why = NULL;
-	assert_null(edit_duplicate(editing, function("work"), &why));
+	assert_null(edit_duplicate(editing, find_function(editing, "work"), &why));
 	assert_non_null(why);
-	edit_at_entry(editing, function("work"), leave, (const uint64_t[]){EDIT_OTHER});
-	edit_at_entry(editing, function("pick"), leave, (const uint64_t[]){EDIT_OTHER});
+	edit_at_entry(
+		editing, find_function(editing, "work"), leave, (const uint64_t[]){EDIT_OTHER});
+	edit_at_entry(
+		editing, find_function(editing, "pick"), leave, (const uint64_t[]){EDIT_OTHER});
 	count_edges(pick, FLOW_EDGE_TABLE, 0);
 	count_edges(twin, FLOW_EDGE_UNSEEN, 1);
 	count_edges(twin, FLOW_EDGE_RETURN, 2);
-	count_edges(function("pick"), FLOW_EDGE_TABLE, 3);
-	count_edges(function("work"), FLOW_EDGE_UNSEEN, 4);
-	count_edges(function("work"), FLOW_EDGE_RETURN, 5);
+	count_edges(find_function(editing, "pick"), FLOW_EDGE_TABLE, 3);
+	count_edges(find_function(editing, "work"), FLOW_EDGE_UNSEEN, 4);
+	count_edges(find_function(editing, "work"), FLOW_EDGE_RETURN, 5);
 	run("31", (const long[]){19, 8, 2, 0, 0, 0}, 6);
 }
 
@@ -167,8 +153,8 @@ static void test_switches(void **state)
 	(void)state;
 	begin("g++ -O2");
 	uint64_t slot = edit_data(editing, 8, 8);
-	struct edit_function *copies[] = {
-		function("work"), duplicate("work"), function("pick"), duplicate("pick")};
+	struct edit_function *copies[] = {find_function(editing, "work"), duplicate("work"),
+		find_function(editing, "pick"), duplicate("pick")};
 	for (unsigned c = 0; c < 4; c++) {
 		struct edit_function *f = copies[c];
 		count_edges(f, FLOW_EDGE_TABLE, 0);
@@ -197,9 +183,9 @@ static void test_redirect(void **state)
 {
 	(void)state;
 	begin("g++ -O1");
-	struct edit_function *two = duplicate("two"), *caller = function("caller");
+	struct edit_function *two = duplicate("two"), *caller = find_function(editing, "caller");
 	edit_at_entry(editing, two, count, counter(0));
-	edit_at_entry(editing, function("two"), count, counter(1));
+	edit_at_entry(editing, find_function(editing, "two"), count, counter(1));
 	edit_redirect_call(editing, caller, call_in(caller), two);
 	run("51", (const long[]){1, 0}, 2);
 }
@@ -219,7 +205,7 @@ static void test_redirect_to_runtime(void **state)
 {
 	(void)state;
 	begin("g++ -O1");
-	struct edit_function *caller = function("caller");
+	struct edit_function *caller = find_function(editing, "caller");
 	edit_runtime(editing, blob, sizeof blob, 6, fill, NULL);
 	edit_redirect_to_runtime(editing, caller, call_in(caller), 2);
 	run("111", NULL, 0);

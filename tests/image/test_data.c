@@ -18,17 +18,6 @@ static const char text[] =
 	".text\n.globl inside\n.type inside, @function\ninside: ret\n.size inside, .-inside\n"
 	".data\n.globl variable\nvariable: .quad 5\n";
 
-static uint64_t address_of(const char *name)
-{
-	unsigned long long address = 0;
-	shell("nm code | awk '$3 == \"%s\" {print $1}' > address", name);
-	FILE *f = fopen(in_workshop("address"), "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%llx", &address), 1);
-	fclose(f);
-	return address;
-}
-
 static struct image_data *open_data(struct image **im)
 {
 	struct err e = {0};
@@ -43,10 +32,10 @@ static void check_library(void)
 {
 	struct image *im;
 	struct image_data *d = open_data(&im);
-	uint64_t word = 0, pointers = address_of("pointers");
+	uint64_t word = 0, pointers = address_in("code", "pointers");
 	const struct code_slot *code;
 
-	assert_int_equal(image_data_read(d, address_of("numbers"), &word, 8), 0);
+	assert_int_equal(image_data_read(d, address_in("code", "numbers"), &word, 8), 0);
 	assert_int_equal(word, 0x1122334455667788);
 	assert_int_equal(image_data_read(d, pointers, &word, 8), 0);
 	assert_int_equal(word, pointers + 24);
@@ -54,10 +43,10 @@ static void check_library(void)
 	assert_int_equal(image_data_read(d, pointers + 12, &word, 8), -ENOENT);
 	assert_int_equal(image_data_read(d, pointers + 16, &word, 8), 0);
 	assert_int_equal(word, 7);
-	assert_int_equal(image_data_read(d, address_of("variable"), &word, 8), -ENOENT);
+	assert_int_equal(image_data_read(d, address_in("code", "variable"), &word, 8), -ENOENT);
 	assert_int_equal(image_data_read(d, UINT64_MAX - 3, &word, 8), -ENOENT);
 	assert_int_equal(image_data_code_slots(d, &code), 1);
-	assert_int_equal(code[0].target, address_of("inside"));
+	assert_int_equal(code[0].target, address_in("code", "inside"));
 	assert_false(image_data_is_fixed(d));
 	image_data_destroy(d);
 	image_destroy(im);
@@ -85,7 +74,7 @@ static void test_fixed(void **state)
 	      "-Wl,--unresolved-symbols=ignore-all");
 	struct image_data *d = open_data(&im);
 	assert_true(image_data_is_fixed(d));
-	assert_int_equal(image_data_read(d, address_of("numbers"), &word, 8), 0);
+	assert_int_equal(image_data_read(d, address_in("code", "numbers"), &word, 8), 0);
 	image_data_destroy(d);
 
 	/* What is gone or is another file now has no data. */

@@ -55,6 +55,19 @@ static inline void write_text(const char *name, const char *text)
 	write_bytes(name, text, strlen(text));
 }
 
+/* The address of a symbol of a program there. */
+static inline uint64_t address_in(const char *program, const char *name)
+{
+	unsigned long long address = 0;
+
+	shell("nm %s | awk '$3 == \"%s\" {print $1}' > address", program, name);
+	FILE *f = fopen(in_workshop("address"), "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llx", &address), 1);
+	fclose(f);
+	return address;
+}
+
 static inline int open_workshop(void **state)
 {
 	(void)state;
