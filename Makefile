@@ -213,11 +213,13 @@ fuzz-replay: $(FUZZ)
 
 # Takes long: every kind of edit on all of it.
 .PHONY: torture
-torture: all helpers build/tests/torture/clobber
+torture: all helpers build/tests/torture/clobber build/tests/torture/variables
 	tests/torture/run -k null
 	CULPRIT=$(CURDIR)/build/tests/torture/clobber tests/torture/run -k clobber
 	tests/torture/run -k exact
 	tests/torture/run -s -k exact
+	CULPRIT=$(CURDIR)/build/tests/torture/variables tests/torture/run -k v0v1 gzip bzip2 perl lua \
+		sqlite cc1 gnugo bash sed gawk grep dot groff gs libstdc++
 	$(MAKE) build/tests/torture/shapes
 	CULPRIT=$(CURDIR)/build/tests/torture/shapes tests/torture/run -k both
 	tests/torture/random

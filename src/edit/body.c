@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "edit/edit_internal.h"
 #include "edit/pad.h"
+#include "edit/variable.h"
 
 /* Where the code on an edge goes. */
 enum place {
@@ -217,11 +218,16 @@ static uint32_t insn_of(const struct maker *m, uint32_t edge)
 /* Behind a branch only what the target needs is live. */
 static struct snippet_place scratch_on(const struct maker *m, uint32_t edge)
 {
-	uint32_t to = m->flow->graph.edge[edge].to;
+	const struct graph_edge *ends = &m->flow->graph.edge[edge];
+	uint32_t insn = insn_of(m, edge);
+	struct snippet_place place;
 
-	if (to == m->flow->exit_node || place_of(m->f, edge) == PLACE_BEFORE)
-		return scratch_before(m->e, m->f, insn_of(m, edge));
-	return scratch_into(m->e, m->f, to);
+	if (ends->to == m->flow->exit_node || place_of(m->f, edge) == PLACE_BEFORE)
+		place = scratch_before(m->e, m->f, insn);
+	else
+		place = scratch_into(m->e, m->f, ends->to);
+	variables_at(m->f, insn, ends->from, ends->to, &place);
+	return place;
 }
 
 static void add_edge_code(struct maker *m, uint32_t edge)
@@ -323,8 +329,9 @@ static void leave_block(struct maker *m, uint32_t k)
 }
 
 /* The instructions of a block but the last, and the snippets before each. */
-static uint32_t copy_insns(struct maker *m, const struct flow_block *b)
+static uint32_t copy_insns(struct maker *m, uint32_t k)
 {
+	const struct flow_block *b = &m->flow->blocks[k];
 	uint32_t first = b->first, end = b->first + b->count;
 	const struct insertion *list = m->f->insertions.p;
 
@@ -337,6 +344,7 @@ static uint32_t copy_insns(struct maker *m, const struct flow_block *b)
 		add_copy(m, first, in->number);
 		first = in->number;
 		struct snippet_place place = scratch_before(m->e, m->f, in->number);
+		variables_at(m->f, in->number, k, k, &place);
 		add_code(m, in, &place, in->number);
 	}
 	return first;
@@ -382,7 +390,7 @@ static void make_block(struct maker *m, uint32_t k, uint32_t next)
 	uint32_t last = b->first + b->count - 1, from;
 
 	start_block(m, k);
-	from = copy_insns(m, b);
+	from = copy_insns(m, k);
 	if (m->nedges) {
 		add_copy(m, from, last);
 		from = last;

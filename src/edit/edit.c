@@ -11,6 +11,7 @@
 #include "edit/elf_out.h"
 #include "edit/pad.h"
 #include "edit/unwind.h"
+#include "edit/variable.h"
 #include "flow/lives.h"
 #include "flow/program.h"
 #include "image/data.h"
@@ -303,6 +304,7 @@ void edit_destroy(struct edit *e)
 		vec_deinit(&f->insertions);
 		vec_deinit(&f->redirects);
 		pad_destroy(f->pad);
+		variables_deinit(f);
 		free(f->group);
 	}
 	twin_destroy_all(e);

@@ -1,8 +1,8 @@
 /*
  * An edit while it is made, for the files that make it: edit.c opens the file and judges its
  * functions, refs.c and patch.c say where old code leads into new, body.c makes the new bodies,
- * twin.c gives second copies what they need, pad.c makes frames larger, scratch.c says what code in
- * them may use, emit.c places them and writes their bytes.
+ * twin.c gives second copies what they need, pad.c makes frames larger, variable.c finds room for
+ * variables, scratch.c says what code in them may use, emit.c places them and writes their bytes.
  */
 #ifndef CULPRIT_EDIT_EDIT_INTERNAL_H
 #define CULPRIT_EDIT_EDIT_INTERNAL_H
@@ -18,6 +18,7 @@ struct function;
 struct lives;
 struct pad;
 struct unwind;
+struct variable;
 
 /* ---- bodies ---- */
 
@@ -146,6 +147,7 @@ struct function {
 	size_t procedure;         /* its number in the image, once liveness was asked for */
 	VEC(struct insertion) insertions;
 	struct pad *pad; /* of the first copy, for both; NULL: its frame is as it was */
+	VEC(struct variable) variables; /* of the first copy, for both */
 	VEC(struct redirect) redirects; /* by instruction, when it is written */
 	struct function *twin;          /* its second copy */
 	struct function *original;      /* of a second copy: the first */
@@ -210,7 +212,10 @@ void edit_judge(struct edit *e, struct function *f);     /* refuses it for what 
 /* Makes those flows again that more can be known of when all others are there. */
 void settle_flows(struct edit *e);
 
-/* What code may use before an instruction, and on the way into a block. */
+/* Bytes of all registers that a function saves for its caller, and one more word. */
+#define SCRATCH_POPPED 56
+
+/* What code may use before an instruction, and on the way into a block; without variables. */
 struct snippet_place scratch_before(struct edit *e, struct function *f, uint32_t insn);
 struct snippet_place scratch_into(struct edit *e, struct function *f, uint32_t block);
 

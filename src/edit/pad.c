@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "edit/pad_internal.h"
+#include "edit/variable.h"
 #include "isa/encode.h"
 
 enum { CANDIDATES = 6, RETURN_DEPTH = 8, SIZE_MAX_PAD = 1 << 14 };
@@ -357,6 +358,9 @@ bool edit_pad_frame(struct edit *e, struct edit_function *public, uint32_t bytes
 
 	f = f->original ? f->original : f;
 	*why = public->refused;
+	vec_each (v, &f->variables)
+		if (v->by_insn && !f->pad && !*why)
+			*why = "a variable lies below its frame";
 	if (!*why && (f->pad || !bytes || bytes % 16 || bytes > SIZE_MAX_PAD))
 		*why = "it is larger already, or the size is no multiple of 16 up to 16384";
 	if (!*why)

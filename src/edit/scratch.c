@@ -5,9 +5,6 @@
 #include "edit/unwind.h"
 #include "flow/lives.h"
 
-/* Bytes of all registers that a function saves for its caller, and one more word. */
-enum { POPPED = 56 };
-
 /* All procedures of the image are looked at, for what some do to others matters. */
 static void find_lives(struct edit *e)
 {
@@ -48,7 +45,7 @@ static struct snippet_place place(
 
 	return (struct snippet_place){.kept = unwind_registers(e->unwind, at),
 		.live = live,
-		.red_zone = (uint8_t)(red_zone > POPPED ? red_zone : POPPED)};
+		.red_zone = (uint8_t)(red_zone > SCRATCH_POPPED ? red_zone : SCRATCH_POPPED)};
 }
 
 struct snippet_place scratch_before(struct edit *e, struct function *f, uint32_t insn)

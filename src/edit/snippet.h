@@ -54,7 +54,8 @@ struct snippet_place {
 	uint8_t red_zone; /* bytes below rsp that may be in use, 0 to 128; liveness_red_zone */
 	struct {
 		uint8_t reg;           /* live; not rax, rsp or rbp; REG_NONE: in memory */
-		int32_t slot;          /* there: from rsp as it is at this place */
+		uint8_t base;          /* there: REG_RSP or REG_RBP, as it is at this place, */
+		int32_t slot;          /* and how far from it */
 	} variable[SNIPPET_VARIABLES]; /* of those that the snippet uses */
 };
 

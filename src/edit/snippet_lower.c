@@ -104,8 +104,12 @@ struct address {
 static struct address frame_address(const struct lowering *l, uint8_t reg)
 {
 	int32_t slot = l->plan.place->variable[reg - SNIPPET_VARIABLE0].slot;
+	struct address a = {.m = on_stack(slot + l->plan.lowered)};
 
-	return (struct address){.m = on_stack(slot + l->plan.lowered)};
+	if (l->plan.place->variable[reg - SNIPPET_VARIABLE0].base == REG_RBP)
+		a.m = (struct encode_memory){
+			.base = REG_RBP, .index = REG_NONE, .scale = 1, .displacement = slot};
+	return a;
 }
 
 static void with(struct lowering *l, enum encode_op op, uint8_t reg, const struct address *a)
