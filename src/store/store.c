@@ -1,7 +1,9 @@
 /* Opening, closing and transactions. */
 #include "store/anchors.h"
+#include "store/contexts.h"
 #include "store/edges.h"
 #include "store/exact.h"
+#include "store/paths.h"
 #include "store/store_internal.h"
 #include "store/paces.h"
 #include "store/walks.h"
@@ -255,6 +257,8 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_walk);
 	store_register(s, &blob_pace);
 	store_register(s, &blob_exact);
+	store_register(s, &blob_path);
+	store_register(s, &blob_context);
 	r = open_by_mode(s, e);
 	if (r) {
 		store_close(s);
