@@ -53,9 +53,9 @@ HELPERS_SRC := $(filter-out $(INSIDERS:%=bench/%.c),$(wildcard \
 	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
 
-# What the editor places into programs, as one array of bytes.
-RT_BLOB := $(BUILD)/gen/rt/blob.h
-RT_SRC  := src/rt/start.S $(wildcard src/rt/*.c)
+# What the editor places into programs, as one array of bytes, and where in it things are.
+RT_BLOB := $(BUILD)/gen/rt/blob.h $(BUILD)/gen/rt/frames.h $(BUILD)/gen/rt/routines.h
+RT_SRC  := src/rt/start.S src/rt/routines.S $(wildcard src/rt/*.c)
 
 # What is loaded into profiled programs, and plug-ins: never with sanitizers.
 UPCALL_SRC := $(wildcard src/upcall/*.c) src/isa/interp.c src/values/step.c src/values/capture.c \
@@ -92,16 +92,19 @@ $(BUILD)/gen/%.bpf.o: src/%.bpf.c | build/.packages
 	$(BPF_CLANG)
 
 # Freestanding, without vector registers: it runs before anything else and changes nothing.
-$(BUILD)/gen/rt/blob.elf: $(RT_SRC) src/rt/rt.h src/rt/blob.ld | build/.packages
+$(BUILD)/gen/rt/blob.elf: $(RT_SRC) $(wildcard src/rt/*.h) src/rt/blob.ld | build/.packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 -Isrc $(WARNINGS) -Os -ffreestanding -fno-builtin -fPIE -fvisibility=hidden \
-		-mgeneral-regs-only -fcf-protection=branch -fno-stack-protector \
-		-fno-asynchronous-unwind-tables -fno-tree-loop-distribute-patterns \
+	$(CC) -std=gnu17 -Isrc $(WARNINGS) -O2 -ffreestanding -fno-builtin -fPIE -fvisibility=hidden \
+		-mgeneral-regs-only -fcf-protection=branch -fno-stack-protector -fno-jump-tables \
+		-fasynchronous-unwind-tables -fno-tree-loop-distribute-patterns -fno-merge-constants \
 		-nostdlib -static -Wl,--build-id=none -Wl,-T,src/rt/blob.ld -o $@ $(RT_SRC)
 
-$(RT_BLOB): $(BUILD)/gen/rt/blob.elf tools/embed
-	objcopy -O binary -j .blob $< $(@:.h=.bin)
+$(BUILD)/gen/rt/blob.h $(BUILD)/gen/rt/frames.h: $(BUILD)/gen/rt/%.h: $(BUILD)/gen/rt/blob.elf tools/embed
+	objcopy -O binary -j .$* $< $(@:.h=.bin)
 	tools/embed $(@:.h=.bin) > $@
+
+$(BUILD)/gen/rt/routines.h: $(BUILD)/gen/rt/blob.elf tools/routines
+	tools/routines $< > $@
 
 # What it does not use goes: its thread-local memory would come out of every thread's stack.
 build/culprit-upcall.so: $(UPCALL_OBJ)
@@ -152,7 +155,7 @@ e2e: $(BUILD)/tests/fixtures/makedb $(BUILD)/tests/fixtures/anchor_rate $(BUILD)
 e2e: build/bench/exact_counts build/bench/score $(BUILD)/tests/torture/clobber
 e2e: $(BUILD)/tests/torture/shapes
 
-build/fuzz/%.o: %.c | $(SKELETONS) build/gen/rt/blob.h build/.packages
+build/fuzz/%.o: %.c | $(SKELETONS) $(RT_BLOB:$(BUILD)/%=build/%) build/.packages
 	@mkdir -p $(@D)
 	$(CLANG) -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -Itests -Ibuild/gen -O1 -g \
 		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \

@@ -316,6 +316,7 @@ void edit_destroy(struct edit *e)
 	vec_deinit(&e->spans);
 	vec_deinit(&e->fragments);
 	buf_deinit(&e->runtime);
+	buf_deinit(&e->frames);
 	program_destroy(e->program);
 	unwind_destroy(e->unwind);
 	image_destroy(e->image);

@@ -105,7 +105,8 @@ bool edit_edge_carries(const struct edit_function *f, uint32_t edge);
 uint32_t edit_edge_group(const struct edit_function *f, uint32_t edge);
 
 /*
- * Code that runs before everything else in the edited program, or when the library is initialised.
+ * Code that runs before everything else in the edited program, or when the library is initialised;
+ * and what snippets call, as many bytes from its start. Tools have it from runtime.h.
  * The blob is copied to the new code and must run wherever it lies; `fill` may change the copy once
  * it is known at which address it is and what would have run first without it (0: nothing).
  */

@@ -187,6 +187,8 @@ struct edit {
 
 	struct buf runtime;
 	size_t runtime_entry;
+	struct buf frames; /* how to unwind it */
+	uint64_t frames_at;
 	edit_fill_fn *fill;
 	void *fill_arg;
 

@@ -4,18 +4,14 @@
 #include "edit/chords.h"
 #include "edit/endings.h"
 #include "edit/exact_model.h"
+#include "edit/runtime.h"
 #include "edit/snippet.h"
-#include "rt/rt.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PAGE 4096
-
-static const uint8_t blob[] = {
-#include "rt/blob.h"
-};
 
 struct exact {
 	struct snippet *count;
@@ -103,13 +99,8 @@ static void insert(struct exact *x, struct edit *e, const struct insertion *i, u
 		edit_before(e, i->function, i->where, x->count, &at);
 }
 
-static void fill_header(void *arg, uint8_t *copy, uint64_t address, uint64_t then)
+static void fill_header(const struct exact *x, struct rt_header *h)
 {
-	const struct exact *x = arg;
-	struct rt_header *h = (struct rt_header *)copy;
-
-	h->address = address;
-	h->next = then;
 	h->counters = x->counters;
 	h->size = x->bytes;
 	strcpy(h->path, x->options.counts);
@@ -157,7 +148,7 @@ int exact_create(struct edit *edit, const struct exact_options *o, struct exact 
 		return rc;
 	}
 	instrument(x, edit, map);
-	edit_runtime(edit, blob, sizeof blob, RT_START, fill_header, x);
+	fill_header(x, runtime_header(edit));
 	edit_describe(edit, "exact", (uint64_t[]){x->counters, x->bytes}, 2 * sizeof(uint64_t));
 	*out = x;
 	return 0;

@@ -256,6 +256,38 @@ static int read_if(struct reader *r, struct statement *s)
 	return read_target(r, s);
 }
 
+/* Behind "call". */
+static int read_call(struct reader *r, struct statement *s)
+{
+	int err = 0;
+
+	s->type = STATEMENT_CALL;
+	if (!take_argument(r, &s->argument))
+		return refuse(r, "no routine");
+	if (!take(r, "("))
+		return refuse(r, "no (");
+	if (take(r, ")"))
+		return 0;
+	if ((err = read_operand(r, &s->right)))
+		return err;
+	if (take(r, ",") && (err = read_operand(r, &s->second)))
+		return err;
+	return take(r, ")") ? 0 : refuse(r, "no )");
+}
+
+/* What only registers are set to; 1: it is something else. */
+static int read_special(struct reader *r, struct statement *s)
+{
+	bool calls = take(r, "call");
+
+	if (!calls && !take(r, "rdtsc"))
+		return 1;
+	if (s->left.type != OPERAND_REGISTER || s->type != STATEMENT_SET)
+		return refuse(r, "no register to be set before");
+	s->type = STATEMENT_CLOCK;
+	return calls ? read_call(r, s) : 0;
+}
+
 static int read_assignment(struct reader *r, struct statement *s)
 {
 	s->atomic = take(r, "atomic");
@@ -274,7 +306,8 @@ static int read_assignment(struct reader *r, struct statement *s)
 		return refuse(r, "assignment to what is no place");
 	if (s->atomic && (s->type == STATEMENT_SET || s->left.type != OPERAND_MEMORY))
 		return refuse(r, "atomic is for += and -= on memory");
-	return read_operand(r, &s->right);
+	err = read_special(r, s);
+	return err > 0 ? read_operand(r, &s->right) : err;
 }
 
 static bool is_memory(const struct operand *o)
@@ -315,6 +348,8 @@ static int read_statement(struct reader *r)
 		err = read_operand(r, &s->right);
 		if (!err && (s->right.type != OPERAND_CONSTANT || r->out->n))
 			err = refuse(r, "clobber takes a constant and is alone");
+	} else if (take(r, "call")) {
+		err = read_call(r, s);
 	} else {
 		err = read_assignment(r, s);
 	}

@@ -9,6 +9,8 @@
  *	[a0 + v0*8] += 1; v0 = a1               the end of a path
  *	[a0] -= 1; if [a0] < 0 goto a1          a check: leave for another copy of the body
  *	t0 = [a0]; if t0 == a1 goto same; [a0] = a1; same:
+ *	t0 = tls[a0]; if t0 != 0 goto on; t0 = call a1(a2); on: [t0 + a3] += 1
+ *	t0 = rdtsc; t1 = t0; t0 -= v1; [a0] += t0; v1 = t1
  *
  * Statements are divided by ";". All values have 64 bits, comparisons are signed.
  *	a0 to a7	arguments: constants that differ from place to place
@@ -23,6 +25,11 @@
  * "place = value", "place += value", "place -= value", "if value CMP value goto target" (CMP: ==
  * != < <= > >=), "goto target", "name:". A target is a name in the snippet, or an argument: code
  * elsewhere. A statement has one memory operand at most.
+ *
+ * "register = call routine(value, value)", with or without a result, with up to two values: a
+ * routine of the run time, which an argument names by its offset there (rt/routines.h). It leaves
+ * alone everything but its result, so it costs its place nothing but the call.
+ * "register = rdtsc": the time stamp counter.
  *
  * "clobber value", alone in a snippet, overwrites all that is dead: where that does no harm, no
  * snippet does.
@@ -65,6 +72,7 @@ struct snippet_fixup {
 	uint64_t target;
 	bool jumps; /* target is the argument of a goto: what it means is between tool and emitter
 		     */
+	bool calls; /* target is an offset in the run time */
 };
 
 /* From offset on, rsp is so many bytes lower than where the snippet was inserted. */

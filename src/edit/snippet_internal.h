@@ -47,7 +47,9 @@ enum statement_type {
 	STATEMENT_SUB,
 	STATEMENT_IF,
 	STATEMENT_GOTO,
-	STATEMENT_CLOBBER
+	STATEMENT_CLOBBER,
+	STATEMENT_CALL,
+	STATEMENT_CLOCK
 };
 
 struct statement {
@@ -55,8 +57,9 @@ struct statement {
 	uint8_t condition; /* as in form.condition */
 	bool atomic;
 	struct operand left, right;
-	uint8_t target;   /* statement, where argument is SNIPPET_NO */
-	uint8_t argument; /* where code outside goes on */
+	struct operand second; /* value of a call; the first is right */
+	uint8_t target;        /* statement, where argument is SNIPPET_NO */
+	uint8_t argument;      /* where code outside goes on; the routine */
 };
 
 struct snippet {

@@ -12,6 +12,8 @@ struct open_jump {
 	uint8_t to;      /* statement; of one that leaves: number of its argument */
 };
 
+#define CALL_WORDS 2 /* on the stack: the values, and in the first the result */
+
 struct lowering {
 	struct plan plan;
 	struct snippet_code *out;
@@ -20,16 +22,19 @@ struct lowering {
 	uint32_t start[SNIPPET_STATEMENTS + 1];
 	struct open_jump inside[SNIPPET_STATEMENTS], outside[SNIPPET_STATEMENTS];
 	unsigned ninside, noutside;
+	int32_t lowered; /* rsp is, here */
 	int err;
 };
 
 /* ---- the code around ---- */
 
-static void note_shift(struct lowering *l, int32_t pushed)
+/* From here on the stack pointer is so much lower. */
+static void note_shift(struct lowering *l, int32_t lowered)
 {
-	if (l->plan.lowered)
+	if (l->lowered != lowered)
 		*vec_add(&l->out->shifts) =
-			(struct snippet_shift){(uint32_t)l->b->n, (uint32_t)pushed};
+			(struct snippet_shift){(uint32_t)l->b->n, (uint32_t)lowered};
+	l->lowered = lowered;
 }
 
 static struct encode_memory on_stack(int32_t displacement)
@@ -38,18 +43,18 @@ static struct encode_memory on_stack(int32_t displacement)
 		.base = REG_RSP, .index = REG_NONE, .scale = 1, .displacement = displacement};
 }
 
-static void move_stack(struct lowering *l, int32_t by)
+static void lower_stack_to(struct lowering *l, int32_t lowered)
 {
-	struct encode_memory m = on_stack(by);
+	struct encode_memory m = on_stack(l->lowered - lowered);
 
-	if (l->plan.lowered)
+	if (l->lowered != lowered)
 		encode_memory(l->b, ENCODE_ADDRESS, REG_RSP, &m);
+	note_shift(l, lowered);
 }
 
 static void begin(struct lowering *l)
 {
-	move_stack(l, -l->plan.lowered);
-	note_shift(l, l->plan.lowered);
+	lower_stack_to(l, l->plan.lowered);
 	for (unsigned i = 0; i < l->plan.nsaved; i++) {
 		const struct saved *s = &l->plan.saved[i];
 		struct encode_memory m = on_stack(s->slot);
@@ -74,8 +79,7 @@ static void end(struct lowering *l)
 		else
 			encode_memory(l->b, ENCODE_LOAD, s->reg, &m);
 	}
-	move_stack(l, l->plan.lowered);
-	note_shift(l, 0);
+	lower_stack_to(l, 0);
 }
 
 /* ---- operands, as code ---- */
@@ -91,8 +95,8 @@ static uint8_t take_helper(struct lowering *l)
 static void add_fixup(struct lowering *l, size_t at, uint64_t target, bool jumps)
 {
 	if (at)
-		*vec_add(&l->out->fixups) =
-			(struct snippet_fixup){(uint32_t)at, (uint32_t)l->b->n, target, jumps};
+		*vec_add(&l->out->fixups) = (struct snippet_fixup){
+			(uint32_t)at, (uint32_t)l->b->n, target, jumps, false};
 }
 
 /* Memory, and what it is relative to when that is rip. */
@@ -104,7 +108,7 @@ struct address {
 static struct address frame_address(const struct lowering *l, uint8_t reg)
 {
 	int32_t slot = l->plan.place->variable[reg - SNIPPET_VARIABLE0].slot;
-	struct address a = {.m = on_stack(slot + l->plan.lowered)};
+	struct address a = {.m = on_stack(slot + l->lowered)};
 
 	if (l->plan.place->variable[reg - SNIPPET_VARIABLE0].base == REG_RBP)
 		a.m = (struct encode_memory){
@@ -286,6 +290,72 @@ static void compare(struct lowering *l, const struct statement *s)
 		encode_register_immediate(l->b, ENCODE_COMPARE, left, number);
 }
 
+static void put_value(struct lowering *l, const struct operand *o, int32_t word)
+{
+	struct encode_memory m = on_stack(8 * word);
+
+	l->free = l->plan.helpers;
+	if (o->type == OPERAND_NONE)
+		return;
+	if (plan_is_immediate(&l->plan, o))
+		encode_immediate(l->b, ENCODE_STORE, &m, (int32_t)plan_sum(&l->plan, o));
+	else
+		encode_memory(l->b, ENCODE_STORE, value_in_register(l, o), &m);
+}
+
+/* Where a register of the snippet is to be set: itself, or on its way to the frame a helper. */
+static uint8_t result_register(struct lowering *l, const struct operand *o)
+{
+	return plan_is_memory(&l->plan, o) ? plan_choose(l->plan.helpers) : l->plan.reg[o->base];
+}
+
+static void keep_result(struct lowering *l, const struct operand *o, uint8_t reg)
+{
+	if (!plan_is_memory(&l->plan, o))
+		return;
+	struct address a = frame_address(l, o->base);
+	with(l, ENCODE_STORE, reg, &a);
+}
+
+/* The stack pointer goes below what is in use only for the call: most places do not come here. */
+static void make_call(struct lowering *l, const struct statement *s)
+{
+	struct encode_memory m = on_stack(0);
+
+	lower_stack_to(l, l->plan.lowered + l->plan.reach + 8 * CALL_WORDS);
+	put_value(l, &s->right, 0);
+	put_value(l, &s->second, 1);
+	size_t at = encode_call(l->b);
+	add_fixup(l, at, l->plan.arguments[s->argument], false);
+	l->out->fixups.p[l->out->fixups.n - 1].calls = true;
+	if (s->left.type != OPERAND_NONE) {
+		uint8_t reg = result_register(l, &s->left);
+		encode_memory(l->b, ENCODE_LOAD, reg, &m);
+		keep_result(l, &s->left, reg);
+	}
+	lower_stack_to(l, l->plan.lowered);
+}
+
+static void make_clock(struct lowering *l, const struct statement *s)
+{
+	bool in_frame = plan_is_memory(&l->plan, &s->left);
+	uint8_t reg = in_frame ? REG_RAX : l->plan.reg[s->left.base];
+	uint16_t taken = (uint16_t)(l->plan.taken & ~(in_frame ? 0u : 1u << reg));
+	uint8_t rax = taken & 1u << REG_RAX ? take_helper(l) : REG_NONE;
+	uint8_t rdx = taken & 1u << REG_RDX ? take_helper(l) : REG_NONE;
+
+	if (rax != REG_NONE)
+		encode_registers(l->b, ENCODE_LOAD, rax, REG_RAX);
+	if (rdx != REG_NONE)
+		encode_registers(l->b, ENCODE_LOAD, rdx, REG_RDX);
+	encode_clock(l->b, reg);
+	keep_result(l, &s->left, reg);
+	if (rax != REG_NONE)
+		encode_registers(l->b, ENCODE_LOAD, REG_RAX, rax);
+	if (rdx != REG_NONE)
+		encode_registers(l->b, ENCODE_LOAD, REG_RDX, rdx);
+}
+
 static void make_jump(struct lowering *l, const struct statement *s, size_t at)
 {
 	if (s->argument == SNIPPET_NO)
@@ -336,6 +406,12 @@ static void make_statement(struct lowering *l, unsigned i)
 		return;
 	case STATEMENT_CLOBBER:
 		make_clobber(l, plan_sum(&l->plan, &s->right));
+		return;
+	case STATEMENT_CALL:
+		make_call(l, s);
+		return;
+	case STATEMENT_CLOCK:
+		make_clock(l, s);
 		return;
 	case STATEMENT_IF:
 		break;

@@ -69,12 +69,27 @@ bool plan_is_immediate(const struct plan *p, const struct operand *o)
 	return o->type == OPERAND_CONSTANT && !value_helpers(p, o);
 }
 
+/* Values go to the stack one by one, what comes back to a register or through one. */
+static unsigned call_helpers(const struct plan *p, const struct statement *s)
+{
+	unsigned most = plan_is_memory(p, &s->left), n;
+
+	n = s->right.type == OPERAND_NONE ? 0 : value_helpers(p, &s->right);
+	most = n > most ? n : most;
+	n = s->second.type == OPERAND_NONE ? 0 : value_helpers(p, &s->second);
+	return n > most ? n : most;
+}
+
 static unsigned statement_helpers(const struct plan *p, const struct statement *s)
 {
 	unsigned n = 0;
 
 	if (s->type == STATEMENT_GOTO || s->type == STATEMENT_CLOBBER)
 		return 0;
+	if (s->type == STATEMENT_CLOCK)
+		return (unsigned)__builtin_popcount(p->taken);
+	if (s->type == STATEMENT_CALL)
+		return call_helpers(p, s);
 	if (s->type == STATEMENT_SET && !plan_is_memory(p, &s->left)) /* it helps itself */
 		return s->right.type == OPERAND_CONSTANT ? 0 : address_helpers(p, &s->right);
 	if (plan_is_memory(p, &s->left))
@@ -105,7 +120,8 @@ static bool is_same(const struct operand *a, const struct operand *b)
 static bool is_target(const struct snippet *s, unsigned statement)
 {
 	for (unsigned i = 0; i < statement; i++)
-		if (s->statement[i].type >= STATEMENT_IF &&
+		if ((s->statement[i].type == STATEMENT_IF ||
+			    s->statement[i].type == STATEMENT_GOTO) &&
 			s->statement[i].argument == SNIPPET_NO &&
 			s->statement[i].target == statement)
 			return true;
@@ -133,6 +149,8 @@ static uint8_t flags_of(const struct plan *p, unsigned i)
 	case STATEMENT_SET:
 	case STATEMENT_GOTO:
 	case STATEMENT_CLOBBER:
+	case STATEMENT_CALL:
+	case STATEMENT_CLOCK:
 		return 0;
 	default:
 		break;
@@ -219,9 +237,26 @@ static void place_saved(struct plan *p, uint16_t dead)
 	if (used + 8 * slots <= RED_ZONE) {
 		for (unsigned i = 0; i < p->nsaved; i++)
 			p->saved[i].slot -= used + 8 * slots;
+		p->reach = used + 8 * slots;
 	} else {
 		p->lowered = RED_ZONE + 8 * slots;
 	}
+}
+
+static bool reads_clock(const struct snippet *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->statement[i].type == STATEMENT_CLOCK)
+			return true;
+	return false;
+}
+
+/* They are nobody else's; what somebody has in them already waits in a helper. */
+static void reserve_clock(struct plan *p, uint16_t *dead, uint16_t *live)
+{
+	p->taken = PLAN_CLOCK & ~*dead;
+	*dead &= (uint16_t)~PLAN_CLOCK;
+	*live &= (uint16_t)~PLAN_CLOCK;
 }
 
 static void choose_way(struct plan *p, uint16_t dead)
@@ -238,20 +273,32 @@ static void choose_way(struct plan *p, uint16_t dead)
 		p->in_one = false;
 }
 
+static void give_rax_to_flags(struct plan *p, uint16_t *dead, uint16_t *live)
+{
+	bool free = *dead & 1u << REG_RAX;
+
+	if (reads_clock(p->snippet)) {
+		free = !(p->taken & 1u << REG_RAX);
+		p->taken |= 1u << REG_RAX;
+	}
+	if (!free)
+		save(p, REG_RAX);
+	*dead &= (uint16_t) ~(1u << REG_RAX);
+	*live &= (uint16_t) ~(1u << REG_RAX);
+}
+
 void plan_make(struct plan *p)
 {
 	uint16_t held = held_registers(p);
 	uint16_t dead = (uint16_t)(PLAN_CANDIDATES & ~p->place->live & ~held);
 	uint16_t live = (uint16_t)(PLAN_CANDIDATES & p->place->live & ~held);
 
+	if (reads_clock(p->snippet))
+		reserve_clock(p, &dead, &live);
 	choose_way(p, dead);
 	p->kept_flags = flags_written(p) & (uint8_t)(p->place->live >> 16);
-	if (p->kept_flags) {
-		if (!(dead & 1u << REG_RAX))
-			save(p, REG_RAX);
-		dead &= (uint16_t) ~(1u << REG_RAX);
-		live &= (uint16_t) ~(1u << REG_RAX);
-	}
+	if (p->kept_flags)
+		give_rax_to_flags(p, &dead, &live);
 	for (unsigned i = 0; i < SNIPPET_REGISTERS; i++) {
 		if (!(p->snippet->registers & 1u << i))
 			continue;

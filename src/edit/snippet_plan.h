@@ -24,10 +24,14 @@ struct plan {
 	uint8_t kept_flags;             /* enum form_flag: to be saved */
 	uint8_t reg[SNIPPET_REGISTERS]; /* of the machine; REG_NONE: a word of the frame */
 	uint16_t helpers;               /* registers for what has no name */
+	uint16_t taken;                 /* rax and rdx where somebody needs them: not rdtsc's */
 	struct saved saved[SNIPPET_REGISTERS + PLAN_HELPERS];
 	unsigned nsaved;
 	int32_t lowered; /* rsp is, in the body */
+	int32_t reach;   /* what is in use below rsp, in the body */
 };
+
+#define PLAN_CLOCK (1u << REG_RAX | 1u << REG_RDX) /* what rdtsc writes */
 
 void plan_make(struct plan *p);
 

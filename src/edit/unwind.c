@@ -417,11 +417,11 @@ static size_t begin_fde(
 	return start;
 }
 
-/* What the original says about the old code; its instructions do not depend on where they are. */
-static void put_old_fde(struct writer *w, const struct unwind_frame *f)
+/* As it was; its instructions do not depend on where they are. */
+static void put_fde(
+	struct writer *w, const struct unwind_cie *c, const struct eh_fde *fde, uint64_t code)
 {
-	const struct eh_fde *fde = &f->fde;
-	size_t start = begin_fde(w, &w->u->cies.p[f->cie], fde->start, fde->size, fde->lsda);
+	size_t start = begin_fde(w, c, code, fde->size, fde->lsda);
 
 	buf_put(w->out, fde->instructions.at, cursor_left(&fde->instructions));
 	end_entry(w, start);
@@ -435,6 +435,22 @@ static void put_new_fde(
 
 	unwind_put_rows(c, rows, p, w->out);
 	end_entry(w, start);
+}
+
+static void put_added(struct writer *w)
+{
+	struct unwind_cie cie = {0};
+	struct eh_reader r;
+	struct eh_fde fde;
+
+	eh_reader_init(&r, w->u->added.frames, w->u->added.n, w->u->added.vaddr, false);
+	while (eh_reader_next(&r, &fde)) {
+		if (!cie.at || cie.cie.offset != r.cie.offset) {
+			cie.cie = r.cie;
+			put_cie(w, &cie);
+		}
+		put_fde(w, &cie, &fde, fde.start + w->u->added.moved);
+	}
 }
 
 static void put_lsdas(struct writer *w, edit_moved_fn *moved, void *arg)
@@ -457,14 +473,15 @@ static void put_eh_frame(struct writer *w)
 
 	vec_each (c, &w->u->cies)
 		put_cie(w, c);
-	vec_each (f, &w->u->frames)
-		put_old_fde(w, f);
+	vec_each (f, &w->u->frames) /* what the original says about the old code */
+		put_fde(w, &w->u->cies.p[f->cie], &f->fde, f->fde.start);
 	vec_each (p, &w->pieces.list) {
 		if (p->frame != frame)
 			unwind_read_rows(w->u, &w->u->frames.p[p->frame], &rows);
 		frame = p->frame;
 		put_new_fde(w, p, &rows);
 	}
+	put_added(w);
 	vec_deinit(&rows.list);
 	buf_u32(w->out, 0);
 }
@@ -492,6 +509,14 @@ static void put_hdr(struct writer *w, uint64_t eh_frame)
 		w->far |= !unwind_put_relative(w->out, hdr, t->start);
 		w->far |= !unwind_put_relative(w->out, hdr, t->at);
 	}
+}
+
+void unwind_add(struct unwind *u, const void *frames, size_t n, uint64_t vaddr, uint64_t moved)
+{
+	u->added.frames = frames;
+	u->added.n = n;
+	u->added.vaddr = vaddr;
+	u->added.moved = moved;
 }
 
 int unwind_write(struct unwind *u, const struct edit_fragment *fragments, size_t n,

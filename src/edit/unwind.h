@@ -44,6 +44,12 @@ const char *unwind_refusal(const struct unwind *u, uint64_t address);
 uint16_t unwind_registers(const struct unwind *u, uint64_t address);
 
 /*
+ * Code that is not the file's, with an .eh_frame of its own: as it would be if the section were at
+ * `vaddr`, but the code is `moved` bytes higher. The bytes must live until unwind_write.
+ */
+void unwind_add(struct unwind *u, const void *frames, size_t n, uint64_t vaddr, uint64_t moved);
+
+/*
  * Appends to out (empty or aligned to 8), whose end is at `address`. Fragments in any order, with
  * nothing in them that is refused. -ERANGE when something lies farther away than 2 GB.
  */

@@ -48,6 +48,11 @@ struct unwind {
 	VEC(struct unwind_cie) cies;
 	VEC(struct unwind_frame) frames; /* by address */
 	VEC(struct unwind_area) lsdas;   /* of each segment, from its first one on */
+	struct {
+		const void *frames;
+		size_t n;
+		uint64_t vaddr, moved;
+	} added; /* code that is not the file's */
 };
 
 /* New code of one old frame: [start, end) of spans, the first and the last of which may go beyond.

@@ -89,6 +89,8 @@ static int place_runtime(struct edit *e, struct buf *text, struct err *err)
 	if (e->fill)
 		e->fill(e->fill_arg, e->runtime.p, e->text, elf_out_first(e->out));
 	buf_put(text, e->runtime.p, e->runtime.n);
+	if (e->frames.n)
+		unwind_add(e->unwind, e->frames.p, e->frames.n, e->frames_at, e->text);
 	return elf_out_start(e->out, e->text + e->runtime_entry, err);
 }
 

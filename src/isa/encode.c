@@ -191,6 +191,22 @@ void encode_restore_flags(struct buf *b, bool overflow)
 	buf_u8(b, 0x9e);
 }
 
+/* rdtsc; two swaps of bytes that shift rdx by 32 bits without flags; lea */
+void encode_clock(struct buf *b, unsigned reg)
+{
+	struct encode_memory sum = {.base = REG_RAX, .index = REG_RDX, .scale = 1};
+
+	buf_put(b, "\x0f\x31\x0f\xca\x48\x0f\xca", 7);
+	encode_memory(b, ENCODE_ADDRESS, reg, &sum);
+}
+
+size_t encode_call(struct buf *b)
+{
+	buf_u8(b, 0xe8);
+	buf_u32(b, 0);
+	return b->n - 4;
+}
+
 size_t encode_jump(struct buf *b)
 {
 	buf_u8(b, 0xe9);

@@ -52,7 +52,10 @@ void encode_lock(struct buf *b);                      /* prefix of the next one 
 void encode_save_flags(struct buf *b, bool overflow); /* into ax */
 void encode_restore_flags(struct buf *b, bool overflow);
 
+void encode_clock(struct buf *b, unsigned reg); /* the time stamp counter; changes rax and rdx */
+
 size_t encode_jump(struct buf *b);
+size_t encode_call(struct buf *b);
 size_t encode_branch(struct buf *b, unsigned condition); /* as in form.condition */
 
 #endif

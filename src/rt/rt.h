@@ -10,19 +10,43 @@
  * exit, abort and SIGKILL and children count too; what was counted before is added. When that
  * fails it says so in one line on standard error, and the program counts into its own memory, for
  * nobody. Registers, flags and stack are as they were when it goes on to `next`.
+ *
+ * Routines that snippets call are listed in routines.S; the build writes their offsets in the blob
+ * to rt/routines.h as RT_CALL_NAME. They may be interrupted by a signal whose handler calls them
+ * again, and run on whatever stack is there: they use little of it.
  */
 #ifndef CULPRIT_RT_RT_H
 #define CULPRIT_RT_RT_H
 
 #define RT_MAGIC   0x31747269707c7563 /* the bytes "cu|pirt1" */
 #define RT_PATH    4096
-#define RT_HEADER  4160
+#define RT_HEADER  4224
 #define RT_START   RT_HEADER
 #define RT_COUNTER 8 /* bytes of one */
 
 /* Offsets for the assembler. */
 #define RT_ADDRESS 8
 #define RT_NEXT    16
+
+/*
+ * Words of a thread's own, from the thread pointer: __glibc_unused2 in glibc's thread control
+ * block, 512 bytes that are kept only so that others stay where they are. Zero in a new thread,
+ * but what was there before where glibc takes a stack again; one thread at a time all the same.
+ */
+#define RT_WORDS       0x80
+#define RT_WORD(n)     (RT_WORDS + 8 * (n))
+#define RT_WORD_SLOT   0  /* contexts: the slot of the call under way */
+#define RT_WORD_CLOCK  1  /* metrics: the last reading */
+#define RT_WORD_IMAGES 2  /* from here on: of images that count by thread */
+#define RT_WORD_NONE   63 /* always zero */
+
+/*
+ * Counting by thread. The file has the shared counters, a directory, and blocks of as many
+ * counters; a thread's word says how far its block lies behind the shared counters in memory.
+ */
+#define RT_DIRECTORY       8192
+#define RT_DIRECTORY_MAGIC 0x31726964707c7563 /* the bytes "cu|pdir1" */
+#define RT_BLOCKS          1000
 
 #ifndef __ASSEMBLER__
 #include <stdint.h>
@@ -33,11 +57,45 @@ struct rt_header {
 	uint64_t next;     /* what ran first before us; 0: nothing did, return. By the editor */
 	uint64_t counters; /* page aligned; filled by the tool, as the rest */
 	uint64_t size;     /* bytes of all counters, whole pages; 0: there are none */
-	uint64_t spare[3];
+	uint64_t threads;  /* a struct rt_threads in the program's data; 0: all count together */
+	uint64_t blocks;   /* for threads, at most; up to RT_BLOCKS */
+	uint64_t spare[9];
 	char path[RT_PATH]; /* of the file */
 };
 
+/* What an image that counts by thread knows; zero at first: all count together. */
+struct rt_threads {
+	uint64_t word;   /* the thread's word, in bytes from RT_WORD_NONE */
+	uint64_t region; /* where the file is mapped, blocks as they are needed */
+};
+
+struct rt_directory {
+	uint64_t magic;
+	uint32_t used;     /* blocks that were given out, at most; those beyond were asked for */
+	uint32_t short_of; /* threads that got none and counted together */
+	uint64_t spare[6];
+	uint64_t owner[RT_BLOCKS]; /* process and thread control block; 0: being made */
+};
+
+/* The one page of a process, the same for all its images. */
+#define RT_PROCESS       0x63756c700000
+#define RT_PROCESS_MAGIC 0x31637270707c7563 /* the bytes "cu|pprc1" */
+
+struct rt_word {
+	uint64_t counters; /* address of the image's; 0: the word is free */
+	uint64_t name;     /* a hash of its path */
+	uint64_t region;
+};
+
+struct rt_process {
+	uint64_t magic;
+	uint64_t spare[7];
+	struct rt_word words[RT_WORD_NONE]; /* those before RT_WORD_IMAGES are not used */
+};
+
 _Static_assert(sizeof(struct rt_header) == RT_HEADER, "the assembler knows its size");
+_Static_assert(sizeof(struct rt_directory) <= RT_DIRECTORY, "it has room");
+_Static_assert(sizeof(struct rt_process) <= 4096, "one page");
 #endif
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <x86intrin.h>
 
 #include <cmocka.h>
 
@@ -23,14 +24,17 @@
 
 NATIVE_DEFINE
 
-#define WORDS 16
-#define STACK 64 /* words; rsp is in the middle */
-#define EXITS 3  /* the end, and the two that a2 and a3 name */
+#define WORDS   16
+#define STACK   128   /* words; rsp is in the middle */
+#define ROUTINE 0x640 /* its offset in the run time */
+#define CLOCK   15    /* the word that only the clock is kept in */
+#define EXITS   3     /* the end, and the two that a2 and a3 name */
 
 /* Near each other, for displacements have 32 bits. */
 static struct region {
 	uint8_t code[0x4000];
 	uint8_t way_out[EXITS][32];
+	uint8_t routine[64];
 	uint64_t words[WORDS];
 	uint8_t left_by;
 } * region;
@@ -44,6 +48,8 @@ struct world {
 	uint64_t words[WORDS], thread_words[WORDS], stack[STACK];
 	uint64_t reg[SNIPPET_REGISTERS]; /* of the snippet */
 	unsigned left_by;
+	uint64_t started; /* by the clock */
+	bool clock;       /* was read */
 };
 
 /* ---- text ---- */
@@ -96,6 +102,36 @@ static const char *some_value(bool memory)
 	return dice_chance(&dice, 50) ? some_register() : values[dice_below(&dice, 11)];
 }
 
+/* Values of any kind; the result of less than two is not known. */
+static void add_call(struct buf *b)
+{
+	const char *reg = some_register();
+	char first[32];
+
+	snprintf(first, sizeof first, "%s", some_value(true));
+	switch (dice_below(&dice, 4)) {
+	case 0:
+		buf_printf(b, "; call a7()");
+		return;
+	case 1:
+		buf_printf(b, "; call a7(%s)", first);
+		return;
+	case 2:
+		buf_printf(b, "; %s = call a7(%s); %s = 6", reg, first, reg);
+		return;
+	default:
+		buf_printf(b, "; %s = call a7(%s, %s)", reg, first, some_value(true));
+	}
+}
+
+/* What the clock says nobody knows, but it does not go back; then everything is known again. */
+static void add_clock(struct buf *b)
+{
+	const char *reg = some_register();
+
+	buf_printf(b, "; %s = rdtsc; [a0 + %d] = %s; %s = 5", reg, 8 * CLOCK, reg, reg);
+}
+
 static void add_statement(struct buf *b)
 {
 	static const char *const signs[] = {" = ", " += ", " -= "};
@@ -117,6 +153,10 @@ static void add_statement(struct buf *b)
 			some_value(true), targets[dice_below(&dice, 3)]);
 	if (dice_chance(&dice, 2))
 		buf_printf(b, "; goto %s", targets[dice_below(&dice, 3)]);
+	if (dice_chance(&dice, 15))
+		add_call(b);
+	if (dice_chance(&dice, 10))
+		add_clock(b);
 }
 
 static void make_text(struct buf *b)
@@ -203,6 +243,19 @@ static void assign(struct world *w, const struct statement *s, const uint64_t *a
 		*to += s->type == STATEMENT_ADD ? right : -right;
 }
 
+/* What the routine makes of its values. */
+static uint64_t routine_of(uint64_t first, uint64_t second)
+{
+	return 4 * first + second + 1;
+}
+
+static void call(struct world *w, const struct statement *s, const uint64_t *arguments)
+{
+	if (s->left.type != OPERAND_NONE && s->second.type != OPERAND_NONE)
+		w->reg[s->left.base] =
+			routine_of(value(w, &s->right, arguments), value(w, &s->second, arguments));
+}
+
 /* A sum that overflows tells its sign by the flags, as if it were not compared. */
 static void mean(struct world *w, const struct snippet *s, const uint64_t *arguments)
 {
@@ -210,6 +263,15 @@ static void mean(struct world *w, const struct snippet *s, const uint64_t *argum
 		const struct statement *t = &s->statement[i++];
 		if (t->type < STATEMENT_IF) {
 			assign(w, t, arguments);
+			continue;
+		}
+		if (t->type == STATEMENT_CALL) {
+			call(w, t, arguments);
+			continue;
+		}
+		if (t->type == STATEMENT_CLOCK) {
+			w->reg[t->left.base] = w->started;
+			w->clock = true;
 			continue;
 		}
 		if (t->type == STATEMENT_IF && !holds(t->condition, value(w, &t->left, arguments),
@@ -239,6 +301,13 @@ static void make_ways_out(void)
 	}
 }
 
+/* As those of the run time: the values are on the stack, and nothing changes but the first. */
+extern const uint8_t routine_start[], routine_end[];
+__asm__("routine_start:\n"
+	"push %rax\n push %rcx\n mov 24(%rsp), %rax\n mov 32(%rsp), %rcx\n"
+	"lea 1(%rcx,%rax,4), %rax\n mov %rax, 24(%rsp)\n pop %rcx\n pop %rax\n ret\n"
+	"routine_end:\n");
+
 static void install(const struct snippet_code *c)
 {
 	int32_t by;
@@ -247,7 +316,9 @@ static void install(const struct snippet_code *c)
 	memcpy(region->code, c->bytes.p, c->bytes.n);
 	for (size_t i = 0; i < c->fixups.n; i++) {
 		const struct snippet_fixup *x = &c->fixups.p[i];
-		by = (int32_t)(x->target - (uint64_t)(region->code + x->end));
+		uint64_t target = x->calls ? (uint64_t)region->routine : x->target;
+		assert_true(!x->calls || x->target == ROUTINE);
+		by = (int32_t)(target - (uint64_t)(region->code + x->end));
 		memcpy(region->code + x->offset, &by, 4);
 	}
 	region->code[c->bytes.n] = 0xe9;
@@ -333,6 +404,10 @@ static const char *difference(struct world *w, const struct snippet_place *p)
 			return "a register";
 	if ((native_in.flags ^ native_out.flags) & in_rflags(p->live))
 		return "a flag";
+	if (w->clock && region->words[CLOCK] - w->words[CLOCK] > __rdtsc() - w->words[CLOCK])
+		return "the clock";
+	if (w->clock)
+		w->words[CLOCK] = region->words[CLOCK];
 	if (memcmp(region->words, w->words, sizeof w->words))
 		return "memory";
 	if (memcmp(thread_words, w->thread_words, sizeof w->thread_words))
@@ -347,7 +422,7 @@ static void try_one(const char *text, struct snippet_code *code)
 	const uint64_t arguments[SNIPPET_ARGUMENTS] = {(uint64_t)region->words,
 		(uint64_t)thread_words - (uint64_t)__builtin_thread_pointer(),
 		(uint64_t)region->way_out[1], (uint64_t)region->way_out[2],
-		dice_below(&dice, 200) - 100, dice_roll(&dice), 8 * dice_below(&dice, 8), 0};
+		dice_below(&dice, 200) - 100, dice_roll(&dice), 8 * dice_below(&dice, 8), ROUTINE};
 	struct snippet_place place = some_place();
 	struct world w = {0};
 	struct snippet *s;
@@ -359,6 +434,7 @@ static void try_one(const char *text, struct snippet_code *code)
 	install(code);
 	set_up(&w, &place);
 	native_code = region->code;
+	w.started = __rdtsc();
 	native_enter();
 	mean(&w, s, arguments);
 	const char *what = difference(&w, &place);
@@ -379,6 +455,7 @@ static void test_random(void **state)
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(region != MAP_FAILED);
 	make_ways_out();
+	memcpy(region->routine, routine_start, (size_t)(routine_end - routine_start));
 	for (uint64_t n = dice_option("TRIALS", 20000); n; n--) {
 		make_text(&text);
 		try_one(buf_cstr(&text), &code);

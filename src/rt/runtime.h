@@ -1,0 +1,44 @@
+/*
+ * Between the files of the run time. Nothing here has data that is written; what it knows is in the
+ * header, in the process's page and in the program's own data.
+ */
+#ifndef CULPRIT_RT_RUNTIME_H
+#define CULPRIT_RT_RUNTIME_H
+
+#include "rt/rt.h"
+
+#define RT_HIDDEN __attribute__((visibility("hidden")))
+
+extern const struct rt_header rt_header RT_HIDDEN;
+
+/* An address of the file, where it is in this process. */
+static inline void *rt_here(uint64_t address)
+{
+	return (void *)(address + (uint64_t)&rt_header - rt_header.address);
+}
+
+static inline uint64_t rt_thread_pointer(void)
+{
+	uint64_t self;
+
+	__asm__("mov %%fs:0x10, %0" : "=r"(self));
+	return self;
+}
+
+/* A file has at least so many bytes, none of them a hole. */
+long rt_make_room(long fd, uint64_t from, uint64_t to) RT_HIDDEN;
+
+/* The process's page, made when there is none; NULL: it cannot be had. */
+struct rt_process *rt_process(void) RT_HIDDEN;
+
+/* After the counters were mapped from the file: blocks of threads are had from there. */
+long rt_threads_start(const struct rt_header *h, long fd) RT_HIDDEN;
+
+void rt_main(const struct rt_header *h) RT_HIDDEN;
+
+/* ---- routines for snippets (routines.S): rt_call_NAME runs rt_NAME ---- */
+
+/* The displacement of the thread's counters, once it has a block. */
+uint64_t rt_thread_block(void) RT_HIDDEN;
+
+#endif
