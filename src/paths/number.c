@@ -73,6 +73,7 @@ static void walking_init(struct walking *w, const struct graph *g, uint32_t outs
 	w->next = graph_numbers(g->nodes, 0);
 	w->stack = graph_numbers(g->nodes, 0);
 	w->order = graph_numbers(g->nodes, 0);
+	w->state[outside] = DONE;
 	walk_all(w);
 }
 
@@ -81,7 +82,6 @@ static void walking_deinit(struct walking *w)
 	free(w->state);
 	free(w->next);
 	free(w->stack);
-	free(w->order);
 }
 
 /* ---- how many paths ---- */
@@ -179,7 +179,7 @@ static uint64_t count_all(struct counting *c, uint64_t most)
 static void make_dag(struct numbering *n, const struct graph *g, const uint8_t *state)
 {
 	VEC(struct graph_edge) list = {0};
-	bool *head = xcalloc(g->nodes + 1, 1);
+	uint32_t *head = graph_numbers(g->nodes, GRAPH_NONE);
 
 	for (uint32_t i = 0; i < g->edges; i++) {
 		struct graph_edge e = g->edge[i];
@@ -187,14 +187,21 @@ static void make_dag(struct numbering *n, const struct graph *g, const uint8_t *
 		n->cut[i] &= state[e.from] == DONE;
 		if (n->cut[i]) {
 			n->ncut++;
-			head[e.to] = true;
+			head[e.to] = 0;
 			e.to = n->outside;
 		}
 		*vec_add(&list) = e;
 	}
-	for (uint32_t i = 0; i < g->nodes; i++)
-		if (head[i])
-			*vec_add(&list) = (struct graph_edge){n->outside, i};
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		if (head[i] == GRAPH_NONE)
+			continue;
+		head[i] = (uint32_t)list.n;
+		*vec_add(&list) = (struct graph_edge){n->outside, i};
+	}
+	n->begins = graph_numbers(g->edges, GRAPH_NONE);
+	for (uint32_t i = 0; i < g->edges; i++)
+		if (n->cut[i])
+			n->begins[i] = head[g->edge[i].to];
 	graph_init(&n->dag, g->nodes, list.p, (uint32_t)list.n);
 	vec_deinit(&list);
 	free(head);
@@ -233,10 +240,12 @@ static void begin(struct numbering *n, struct walking *w, const struct graph *g,
 
 	*n = (struct numbering){.outside = outside, .given = g->edges};
 	for (uint32_t i = 0; i < g->edges && wanted; i++)
-		cut[i] = wanted[i] && g->edge[i].from != outside && g->edge[i].to != outside;
+		cut[i] = wanted[i] && g->edge[i].to != outside;
 	walking_init(w, g, outside, cut);
 	n->cut = xmemdup(cut, g->edges + 1);
 	n->paths = xcalloc(g->nodes + 1, sizeof *n->paths);
+	n->order = w->order;
+	n->reached = w->n;
 }
 
 void numbering_init(struct numbering *n, const struct graph *g, uint32_t outside,
@@ -319,8 +328,10 @@ void numbering_deinit(struct numbering *n)
 {
 	graph_deinit(&n->dag);
 	free(n->cut);
+	free(n->begins);
 	free(n->value);
 	free(n->paths);
+	free(n->order);
 	*n = (struct numbering){0};
 }
 

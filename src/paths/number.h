@@ -22,20 +22,22 @@
 
 struct numbering {
 	struct graph dag;
-	uint32_t outside, given;  /* given: edges of the graph */
-	bool *cut;                /* by edge of the graph */
+	uint32_t outside, given; /* given: edges of the graph */
+	bool *cut;               /* by edge of the graph */
+	uint32_t *begins; /* by edge of the graph that is cut: that by which the next path begins */
 	uint32_t ncut, shortened; /* how many; those that were cut to have fewer paths */
 	uint64_t *value;          /* by edge of the dag */
 	uint64_t *paths; /* by node: from it to the outside; 0: nothing leads from it there */
 	uint64_t total;
+	uint32_t *order,
+		reached; /* nodes that something leads to, each behind all that it leads to */
 };
 
 /* Edges of the dag. */
 typedef VEC(uint32_t) number_path;
 
 struct number_wish {
-	const bool *
-		cut; /* by edge; NULL: only what must be. Edges from and to the outside never are */
+	const bool *cut;      /* by edge; NULL: only what must be. Edges to the outside never are */
 	const double *weight; /* by edge: lighter ones are cut first; negative: not to have fewer
 				 paths. NULL: all weigh the same */
 	uint64_t limit;       /* of paths; 0: NUMBER_MOST */

@@ -2,6 +2,7 @@
 #include "paths/number.h"
 
 #include "base/mem.h"
+#include "paths/graphs.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -12,39 +13,6 @@
 #include <cmocka.h>
 
 #define LISTED 20000 /* graphs with more paths are not listed */
-
-static uint64_t seed = 1;
-
-static uint32_t draw(uint32_t below)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)((seed >> 33) % below);
-}
-
-/* Node n - 1 is outside. Backwards edges make loops, some of them entered in two places; some nodes
- * lead nowhere, some are reached by nobody. */
-static void draw_graph(struct graph *g, uint32_t n, uint32_t extra, bool cyclic)
-{
-	VEC(struct graph_edge) list = {0};
-	uint32_t out = n - 1;
-
-	*vec_add(&list) = (struct graph_edge){out, 0};
-	for (uint32_t i = 0; i < out; i++)
-		if (i + 1 == out || !draw(5))
-			*vec_add(&list) = (struct graph_edge){i, out};
-		else if (draw(20))
-			*vec_add(&list) = (struct graph_edge){i, i + 1 + draw(out - i - 1)};
-	for (uint32_t i = 0; i < extra; i++) {
-		uint32_t a = draw(out), b = draw(out);
-
-		if (cyclic || a < b)
-			*vec_add(&list) = (struct graph_edge){a, b};
-	}
-	for (uint32_t i = draw(3); i > 0; i--)
-		*vec_add(&list) = (struct graph_edge){out, draw(out)};
-	graph_init(g, n, list.p, (uint32_t)list.n);
-	vec_deinit(&list);
-}
 
 struct listing {
 	const struct numbering *n;
@@ -112,7 +80,7 @@ static void walk(const struct graph *g, const struct numbering *n, const uint64_
 	uint64_t sum = 0;
 
 	for (int steps = 0; steps < 300; steps++) {
-		uint32_t degree = graph_out_degree(g, at), edge, head;
+		uint32_t degree = graph_out_degree(g, at), edge;
 
 		if (!degree)
 			break;
@@ -126,11 +94,7 @@ static void walk(const struct graph *g, const struct numbering *n, const uint64_
 		numbering_decode(n, sum, &path);
 		vec_each (e, &path)
 			count[*e]++;
-		sum = 0;
-		for (head = n->given; at != n->outside && n->dag.edge[head].to != at; head++)
-			;
-		if (at != n->outside)
-			sum = increments[head];
+		sum = n->cut[edge] ? increments[n->begins[edge]] : 0;
 		if (steps > 200 && at == n->outside)
 			break;
 	}
@@ -139,12 +103,6 @@ static void walk(const struct graph *g, const struct numbering *n, const uint64_
 	free(truth);
 	free(count);
 	vec_deinit(&path);
-}
-
-static void draw_weights(const struct graph *g, double *weight)
-{
-	for (uint32_t i = 0; i < g->edges; i++)
-		weight[i] = draw(1000);
 }
 
 static void check_recalled(const struct numbering *n, const struct graph *g)

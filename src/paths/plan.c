@@ -1,0 +1,184 @@
+#include "paths/plan.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+#define REGISTER_COUNT                                                            \
+	1.0 /* what a counter that is found by the variable costs more, by a step \
+	     */
+#define ROUNDS 4
+
+struct planning {
+	const struct numbering *n;
+	const double *weight; /* by edge of the graph, or NULL */
+	uint64_t *increment;  /* by edge of the dag */
+	bool *reached;        /* by node */
+	bool *known;          /* by node: the sum is the same however it is reached */
+	uint64_t *sum;        /* there */
+	bool *held;
+	double *begins; /* by edge of the dag behind the given ones: how often it is taken */
+};
+
+/* ---- what is known ---- */
+
+static void find_reached(struct planning *p)
+{
+	p->reached = xcalloc(p->n->dag.nodes + 1, 1);
+	for (uint32_t i = 0; i < p->n->reached; i++)
+		p->reached[p->n->order[i]] = true;
+}
+
+static void know(struct planning *p, uint32_t node)
+{
+	bool first = true;
+
+	p->known[node] = true;
+	graph_each_in (e, &p->n->dag, node) {
+		uint32_t from = p->n->dag.edge[*e].from;
+		uint64_t sum = p->increment[*e];
+
+		if (from != p->n->outside) {
+			if (!p->reached[from])
+				continue;
+			p->known[node] &= p->known[from];
+			sum += p->sum[from];
+		}
+		p->known[node] &= first || sum == p->sum[node];
+		p->sum[node] = sum;
+		first = false;
+	}
+}
+
+/* ---- where it pays to have it in the variable all the same ---- */
+
+static double weight_of(const struct planning *p, uint32_t edge)
+{
+	const struct numbering *n = p->n;
+
+	if (edge >= n->given)
+		return p->begins[edge - n->given];
+	return p->weight ? p->weight[edge] : 1;
+}
+
+/* What an edge costs, with its ends held or not. */
+static double cost(const struct planning *p, uint32_t edge, bool from_held, bool to_held)
+{
+	const struct graph_edge *e = &p->n->dag.edge[edge];
+
+	if (e->to == p->n->outside)
+		return from_held ? weight_of(p, edge) * REGISTER_COUNT : 0;
+	if (!to_held || (from_held && !p->increment[edge]))
+		return 0;
+	return weight_of(p, edge);
+}
+
+static double cost_around(const struct planning *p, uint32_t node, bool held)
+{
+	double sum = 0;
+
+	graph_each_in (e, &p->n->dag, node)
+		sum += cost(p, *e, p->held[p->n->dag.edge[*e].from], held);
+	graph_each_out (e, &p->n->dag, node)
+		sum += cost(p, *e, held, p->held[p->n->dag.edge[*e].to]);
+	return sum;
+}
+
+/* One node at a time, as long as that helps; those that are not known must be held. */
+static void choose_held(struct planning *p)
+{
+	bool changed = true;
+
+	for (uint32_t i = 0; i < p->n->reached; i++)
+		p->held[p->n->order[i]] = !p->known[p->n->order[i]];
+	for (int round = 0; round < ROUNDS && changed; round++) {
+		changed = false;
+		for (uint32_t i = 0; i < p->n->reached; i++) {
+			uint32_t node = p->n->order[i];
+			bool other = !p->held[node];
+
+			if (!p->known[node] ||
+				cost_around(p, node, other) >= cost_around(p, node, !other))
+				continue;
+			p->held[node] = other;
+			changed = true;
+		}
+	}
+}
+
+/* ---- steps ---- */
+
+static struct plan_step step_on(const struct planning *p, uint32_t edge)
+{
+	const struct graph_edge *e = &p->n->dag.edge[edge];
+	bool inside = e->from != p->n->outside;
+	bool held = inside && p->held[e->from];
+	uint64_t by = p->increment[edge] + (inside && !held ? p->sum[e->from] : 0);
+
+	if (inside && !p->reached[e->from])
+		return (struct plan_step){PLAN_NOTHING, 0};
+	if (e->to == p->n->outside)
+		return (struct plan_step){held ? PLAN_COUNT : PLAN_COUNTED, by};
+	if (!p->held[e->to] || (held && !by))
+		return (struct plan_step){PLAN_NOTHING, 0};
+	return (struct plan_step){held ? PLAN_ADD : PLAN_SET, by};
+}
+
+/* How often paths begin behind cuts. */
+static double *weigh_begins(const struct numbering *n, const double *weight)
+{
+	double *begins = xcalloc(n->dag.edges - n->given + 1, sizeof *begins);
+
+	for (uint32_t i = 0; i < n->given; i++)
+		if (n->cut[i])
+			begins[n->begins[i] - n->given] += weight ? weight[i] : 1;
+	return begins;
+}
+
+static void make_steps(struct plan *plan, const struct planning *p)
+{
+	plan->step = xcalloc(p->n->dag.edges + 1, sizeof *plan->step);
+	for (uint32_t i = 0; i < p->n->dag.edges; i++)
+		plan->step[i] = step_on(p, i);
+	plan->held = p->held;
+	plan->variable = false;
+	for (uint32_t i = 0; i < p->n->dag.nodes; i++)
+		plan->variable |= plan->held[i];
+}
+
+void plan_init(struct plan *plan, const struct numbering *n, const double *weight)
+{
+	struct planning p = {.n = n, .weight = weight};
+
+	p.increment = numbering_increments(n, weight);
+	p.begins = weigh_begins(n, weight);
+	find_reached(&p);
+	p.known = xcalloc(n->dag.nodes + 1, sizeof *p.known);
+	p.sum = xcalloc(n->dag.nodes + 1, sizeof *p.sum);
+	p.held = xcalloc(n->dag.nodes + 1, sizeof *p.held);
+	for (uint32_t i = n->reached; i-- > 0;)
+		know(&p, n->order[i]);
+	choose_held(&p);
+	make_steps(plan, &p);
+	free(p.increment);
+	free(p.begins);
+	free(p.reached);
+	free(p.known);
+	free(p.sum);
+}
+
+void plan_deinit(struct plan *p)
+{
+	free(p->step);
+	free(p->held);
+	*p = (struct plan){0};
+}
+
+bool *plan_short(const struct graph *g, uint32_t outside)
+{
+	bool *cut = xcalloc(g->edges + 1, sizeof *cut);
+
+	for (uint32_t i = 0; i < g->edges; i++)
+		cut[i] = g->edge[i].to != outside && graph_in_degree(g, g->edge[i].to) > 1;
+	return cut;
+}
