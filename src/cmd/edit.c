@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/edit_report.h"
 #include "edit/exact.h"
+#include "paths/paths.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -31,6 +32,7 @@ enum {
 	EDIT_SKIP,
 	EDIT_JSON,
 	EDIT_EXACT,
+	EDIT_PATHS,
 	EDIT_ATOMIC
 };
 
@@ -45,6 +47,9 @@ static int take_option(struct edit_verb *v, int c)
 		return 0;
 	case EDIT_EXACT:
 		v->kind = "exact";
+		return 0;
+	case EDIT_PATHS:
+		v->kind = "paths";
 		return 0;
 	case EDIT_ATOMIC:
 		v->atomic = true;
@@ -83,8 +88,8 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "one program at a time, not also '%s'", argv[optind + 1]);
 	if (!v->output && !v->report)
 		return cmd_usage("edit", "name the edited copy with -o, or ask for --report");
-	if (v->atomic && strcmp(v->kind, "exact"))
-		return cmd_usage("edit", "--atomic goes with --exact");
+	if (v->atomic && !strcmp(v->kind, "null"))
+		return cmd_usage("edit", "--atomic goes with --exact and --paths");
 	if (v->json && !v->report)
 		return cmd_usage("edit", "--json goes with --report");
 	if (v->output && is_same_file(v->program, v->output))
@@ -98,6 +103,7 @@ static int parse(struct edit_verb *v, int argc, char **argv)
 {
 	static const struct option options[] = {{"output", required_argument, NULL, 'o'},
 		{"null", no_argument, NULL, EDIT_NULL}, {"exact", no_argument, NULL, EDIT_EXACT},
+		{"paths", no_argument, NULL, EDIT_PATHS},
 		{"atomic", no_argument, NULL, EDIT_ATOMIC},
 		{"strict", no_argument, NULL, EDIT_STRICT},
 		{"report", no_argument, NULL, EDIT_REPORT},
@@ -210,6 +216,26 @@ static int write_exact(const struct edit_verb *v, struct edit *edit, struct err 
 	return r;
 }
 
+static int write_paths(const struct edit_verb *v, struct edit *edit, struct err *e)
+{
+	_cleanup_free_ char *counts = NULL;
+	struct paths_options o = {.atomic = v->atomic};
+	struct paths *p = NULL;
+	struct buf map = {0};
+	int r = counts_path(v->output, &counts, e);
+
+	o.counts = counts;
+	if (!r)
+		r = paths_create(edit, &o, &p, &map, e);
+	if (!r)
+		r = edit_write(edit, v->output, e);
+	if (!r)
+		r = write_map(v->output, &map, e);
+	paths_destroy(p);
+	buf_deinit(&map);
+	return r;
+}
+
 static int write_null(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	edit_describe(edit, v->kind, NULL, 0);
@@ -223,7 +249,9 @@ static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
 	if (!r)
 		r = choose(edit, v->program, &v->skip, false, e);
 	if (!r && v->output)
-		r = strcmp(v->kind, "exact") ? write_null(v, edit, e) : write_exact(v, edit, e);
+		r = !strcmp(v->kind, "exact")   ? write_exact(v, edit, e)
+		    : !strcmp(v->kind, "paths") ? write_paths(v, edit, e)
+						: write_null(v, edit, e);
 	cmd_progress_end();
 	if (!r && v->report)
 		edit_report(edit, v->program, v->json);

@@ -1,0 +1,251 @@
+#include "paths/read.h"
+
+#include "base/mem.h"
+#include "paths/path_map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A path of the table that was counted. */
+struct hashed {
+	uint64_t key, count;
+};
+
+struct reading {
+	const struct paths_source *source;
+	struct path_rows *rows;
+	struct paths_read_summary *sum;
+	struct path_map_reader map;
+	VEC(struct hashed) hashed; /* by key */
+	/* Of one procedure: */
+	struct path_function function;
+	struct numbering numbering;
+	number_path path;
+	uint64_t *begun, *ended; /* by node: paths that began there behind a cut; that went there */
+	size_t first;            /* its row */
+};
+
+/* ---- one path ---- */
+
+static uint8_t start_of(const struct reading *r, uint32_t edge)
+{
+	if (edge >= r->numbering.given)
+		return PATH_AGAIN;
+	return r->function.graph.links.p[edge].kind == EXACT_LINK_ENTRY ? PATH_ENTRY : PATH_ENTERED;
+}
+
+static uint8_t end_of(const struct reading *r, uint32_t edge)
+{
+	if (r->numbering.cut[edge])
+		return PATH_NEXT;
+	switch (r->function.graph.links.p[edge].kind) {
+	case EXACT_LINK_RETURN:
+		return PATH_RETURN;
+	case EXACT_LINK_TAIL:
+		return PATH_TAIL;
+	default:
+		return PATH_STOP;
+	}
+}
+
+/* 0: a table that several jumps share. */
+static uint64_t next_of(const struct reading *r, uint32_t edge)
+{
+	const struct exact_function *f = &r->function.graph;
+	uint32_t to = f->links.p[edge].to;
+
+	return r->numbering.cut[edge] && to < f->blocks.n ? f->blocks.p[to].start : 0;
+}
+
+/* Blocks are numbers in the list until all are there. */
+static void add_row(struct reading *r, uint64_t count)
+{
+	const struct exact_function *f = &r->function.graph;
+	const struct graph_edge *edges = r->numbering.dag.edge;
+	uint32_t last = r->path.p[r->path.n - 1];
+	size_t first = r->rows->blocks.n;
+
+	for (size_t i = 0; i + 1 < r->path.n; i++)
+		if (edges[r->path.p[i]].to < f->blocks.n)
+			*vec_add(&r->rows->blocks) = f->blocks.p[edges[r->path.p[i]].to].start;
+	if (r->rows->blocks.n == first)
+		return; /* an entry that is counted apart, or a table */
+	*vec_add(&r->rows->list) = (struct path_row){.procedure = f->start,
+		.is_path = true,
+		.shape = {.start = start_of(r, r->path.p[0]),
+			.end = end_of(r, last),
+			.n = (uint32_t)(r->rows->blocks.n - first),
+			.blocks = (const uint64_t *)(uintptr_t)first,
+			.next = next_of(r, last)},
+		.count = count};
+}
+
+static void add_path(struct reading *r, uint64_t number, uint64_t count)
+{
+	uint32_t first, last;
+
+	numbering_decode(&r->numbering, number, &r->path);
+	first = r->path.p[0];
+	last = r->path.p[r->path.n - 1];
+	if (first >= r->numbering.given)
+		r->begun[r->numbering.dag.edge[first].to] += count;
+	if (r->numbering.cut[last])
+		r->ended[r->function.graph.links.p[last].to] += count;
+	r->sum->paths++;
+	r->sum->executions += count;
+	add_row(r, count);
+}
+
+/* ---- one procedure ---- */
+
+static int by_key(const void *a, const void *b)
+{
+	const struct hashed *x = a, *y = b;
+
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static void add_hashed(struct reading *r)
+{
+	size_t low = 0, high = r->hashed.n;
+	const struct path_function *f = &r->function;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (r->hashed.p[middle].key < f->first)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < r->hashed.n && r->hashed.p[low].key - f->first < r->numbering.total; low++)
+		add_path(r, r->hashed.p[low].key - f->first, r->hashed.p[low].count);
+	vec_each (x, &f->fixed)
+		if (r->source->words[x->word])
+			add_path(r, x->number, r->source->words[x->word]);
+}
+
+static void add_counted(struct reading *r)
+{
+	const uint64_t *counters = r->source->words + r->function.first;
+
+	for (uint64_t i = 0; i < r->numbering.total; i++)
+		if (counters[i])
+			add_path(r, i, counters[i]);
+}
+
+static uint64_t unfinished(const struct reading *r)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->numbering.dag.nodes; i++)
+		if (r->ended[i] > r->begun[i])
+			sum += r->ended[i] - r->begun[i];
+	return sum;
+}
+
+/* Cuts that no loop needs. */
+static uint64_t more_cuts(const struct path_function *f, const struct numbering *n)
+{
+	struct numbering full;
+	struct graph g;
+	uint64_t more;
+
+	path_graph(&f->graph, &g);
+	numbering_init(&full, &g, n->outside, &(struct number_wish){0});
+	more = n->ncut > full.ncut - full.shortened ? n->ncut - (full.ncut - full.shortened) : 0;
+	numbering_deinit(&full);
+	graph_deinit(&g);
+	return more;
+}
+
+static void read_procedure(struct reading *r)
+{
+	const struct path_function *f = &r->function;
+	size_t nodes = r->numbering.dag.nodes;
+
+	r->begun = xcalloc(nodes + 1, sizeof *r->begun);
+	r->ended = xcalloc(nodes + 1, sizeof *r->ended);
+	r->first = r->rows->list.n;
+	*vec_add(&r->rows->list) = (struct path_row){
+		.procedure = f->graph.start, .how = f->how, .potential = r->numbering.total};
+	if (f->how == PATH_HOW_HASH)
+		add_hashed(r);
+	else
+		add_counted(r);
+	if (r->rows->list.n == r->first + 1) {
+		r->rows->list.n--;
+	} else {
+		uint64_t lost = unfinished(r);
+
+		if (f->shortened || f->bare)
+			r->rows->list.p[r->first].cuts = more_cuts(f, &r->numbering);
+		r->rows->list.p[r->first].off = lost + (r->source->shared && !lost);
+		r->sum->unfinished += lost;
+		r->sum->procedures++;
+	}
+	free(r->begun);
+	free(r->ended);
+}
+
+/* ---- all ---- */
+
+static void read_table(struct reading *r)
+{
+	const struct path_layout *l = &r->map.layout;
+	const uint64_t *entry = r->source->words + l->hash;
+
+	if (!l->entries)
+		return;
+	for (uint64_t i = 0; i < l->entries; i++, entry += 2)
+		if (entry[0] && entry[1])
+			*vec_add(&r->hashed) = (struct hashed){entry[0] - 1, entry[1]};
+	r->sum->no_room = *entry;
+	vec_sort(&r->hashed, by_key);
+}
+
+/* Two branches between the same blocks are one path to whoever looks at blocks. */
+static void finish(struct path_rows *rows)
+{
+	size_t n = 0;
+
+	vec_each (row, &rows->list)
+		if (row->is_path)
+			row->shape.blocks = rows->blocks.p + (uintptr_t)row->shape.blocks;
+	vec_sort(&rows->list, path_row_compare);
+	vec_each (row, &rows->list) {
+		if (n && row->is_path && !path_row_compare(row, &rows->list.p[n - 1]))
+			rows->list.p[n - 1].count += row->count;
+		else
+			rows->list.p[n++] = *row;
+	}
+	rows->list.n = n;
+}
+
+int paths_read(const struct paths_source *s, struct path_rows *rows, struct paths_read_summary *sum)
+{
+	struct reading r = {.source = s, .rows = rows, .sum = sum};
+	int rc = path_map_open(&r.map, s->map, s->size);
+
+	*sum = (struct paths_read_summary){0};
+	if (!rc && r.map.layout.words > s->n)
+		rc = -EBADMSG;
+	if (!rc)
+		read_table(&r);
+	while (!rc && (rc = path_map_next(&r.map, &r.function, &r.numbering)) > 0) {
+		read_procedure(&r);
+		numbering_deinit(&r.numbering);
+		rc = 0;
+	}
+	finish(rows);
+	path_function_deinit(&r.function);
+	vec_deinit(&r.hashed);
+	vec_deinit(&r.path);
+	return rc;
+}
+
+void path_rows_deinit(struct path_rows *r)
+{
+	vec_deinit(&r->list);
+	vec_deinit(&r->blocks);
+}

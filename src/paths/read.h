@@ -1,0 +1,44 @@
+/*
+ * From what an edited file counted to which paths ran how often.
+ *
+ * A path that was begun and never ended is not counted: its procedure was left by an exception or
+ * longjmp, or was active when the process ended. How many they are shows where paths follow each
+ * other: fewer began at a loop than jumps to it were counted. Those are said; first paths of
+ * activations that were lost leave no trace.
+ */
+#ifndef CULPRIT_PATHS_READ_H
+#define CULPRIT_PATHS_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "store/paths.h"
+
+struct path_rows {
+	VEC(struct path_row) list; /* as paths_pack wants them */
+	block_list blocks;         /* theirs */
+};
+void path_rows_deinit(struct path_rows *r);
+
+struct paths_source {
+	const void *map; /* path_map.h */
+	size_t size;
+	const uint64_t *words; /* all that the map has */
+	size_t n;
+	bool shared; /* several counted at once, without locking */
+};
+
+struct paths_read_summary {
+	uint32_t procedures;
+	uint64_t paths, executions; /* that ran; how often, all together */
+	uint64_t unfinished;        /* that are known to have begun only */
+	uint64_t no_room; /* executions that found none in the table: which is not known */
+};
+
+/* Fills rows, which are empty at first. -EBADMSG when the map is damaged or words are missing. */
+int paths_read(
+	const struct paths_source *s, struct path_rows *rows, struct paths_read_summary *sum);
+
+#endif
