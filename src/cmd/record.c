@@ -5,7 +5,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
-#include "cmd/record_exact.h"
+#include "cmd/record_edited.h"
 #include "cmd/target.h"
 #include "values/upcall.h"
 
@@ -28,7 +28,7 @@
 
 struct recording {
 	struct target target;
-	struct exact_choice exact;
+	struct edited_choice edited;
 	struct upcall *upcall;
 	double delay_s;
 	bool quiet, help;
@@ -41,11 +41,24 @@ struct recording {
 	int signals;
 };
 
-enum { RECORD_EXACT = 0x300, RECORD_LIBS, RECORD_ATOMIC, RECORD_COUNTED };
+enum {
+	RECORD_EXACT = 0x300,
+	RECORD_PATHS,
+	RECORD_CONTEXT,
+	RECORD_METRIC,
+	RECORD_REFINE,
+	RECORD_LIBS,
+	RECORD_ATOMIC,
+	RECORD_COUNTED,
+};
 
 static const struct option long_options[] = {
 	TARGET_LONG,
 	{"exact", no_argument, NULL, RECORD_EXACT},
+	{"paths", no_argument, NULL, RECORD_PATHS},
+	{"context", no_argument, NULL, RECORD_CONTEXT},
+	{"metric", required_argument, NULL, RECORD_METRIC},
+	{"refine", required_argument, NULL, RECORD_REFINE},
 	{"libs", required_argument, NULL, RECORD_LIBS},
 	{"atomic", no_argument, NULL, RECORD_ATOMIC},
 	{"counted", required_argument, NULL, RECORD_COUNTED},
@@ -56,21 +69,49 @@ static const struct option long_options[] = {
 };
 
 /* Counting needs no sampling: what says how to sample makes no sense with it. */
-static int check_exact(const struct recording *r)
+static int check_edited(const struct recording *r)
 {
 	const struct target *t = &r->target;
 
-	if (!r->exact.exact)
-		return cmd_usage("record", "--libs and --atomic go with --exact");
-	if (!r->command && !r->exact.counted)
-		return cmd_usage("record", "--exact needs a command to run");
-	if (r->command && r->exact.counted)
-		return cmd_usage("record", "--counted reads what was counted, and runs no command");
 	if (t->all || t->pids.n || t->tids.n || t->cgroup || t->values || t->upcall ||
 		t->events.n || r->delay_s > 0)
-		return cmd_usage("record", "--exact counts, and does not sample: leave out -a, -p, "
-					   "-t, -G, -e, -D and --values");
-	return 0;
+		return cmd_usage("record",
+			"--exact, --paths and --context count, and do not sample: leave out -a, "
+			"-p, -t, -G, -e, -D and --values");
+	return edited_check(&r->edited, r->command);
+}
+
+/* 0 when it is an option about edited copies. */
+static int edited_option(struct edited_choice *c, int option, const char *value)
+{
+	switch (option) {
+	case RECORD_EXACT:
+		c->exact = true;
+		return 0;
+	case RECORD_PATHS:
+		c->paths = true;
+		return 0;
+	case RECORD_CONTEXT:
+		c->context = true;
+		return 0;
+	case RECORD_METRIC:
+		*vec_add(&c->metrics) = value;
+		return 0;
+	case RECORD_REFINE:
+		c->refine = value;
+		return 0;
+	case RECORD_LIBS:
+		*vec_add(&c->libs) = value;
+		return 0;
+	case RECORD_COUNTED:
+		c->exact = true;
+		c->counted = value;
+		return 0;
+	case RECORD_ATOMIC:
+		c->atomic = true;
+		return 0;
+	}
+	return -1;
 }
 
 static int parse(struct recording *r, int argc, char **argv)
@@ -90,7 +131,7 @@ static int parse(struct recording *r, int argc, char **argv)
 		status = target_option(t, option, optarg);
 		if (status > 0)
 			return status;
-		if (status == 0)
+		if (status == 0 || !edited_option(&r->edited, option, optarg))
 			continue;
 		switch (option) {
 		case 'D':
@@ -101,19 +142,6 @@ static int parse(struct recording *r, int argc, char **argv)
 		case 'q':
 			r->quiet = true;
 			break;
-		case RECORD_EXACT:
-			r->exact.exact = true;
-			break;
-		case RECORD_LIBS:
-			*vec_add(&r->exact.libs) = optarg;
-			break;
-		case RECORD_COUNTED:
-			r->exact.exact = true;
-			r->exact.counted = optarg;
-			break;
-		case RECORD_ATOMIC:
-			r->exact.atomic = true;
-			break;
 		case 'h':
 			r->help = true;
 			return 0;
@@ -122,8 +150,8 @@ static int parse(struct recording *r, int argc, char **argv)
 		}
 	}
 	r->command = optind < argc ? argv + optind : NULL;
-	if (r->exact.exact || r->exact.libs.n || r->exact.atomic)
-		return check_exact(r);
+	if (edited_wanted(&r->edited))
+		return check_edited(r);
 	if (!r->command && !t->all && !t->pids.n && !t->tids.n && !t->cgroup)
 		return cmd_usage("record", "nothing to sample: give a command, -p, -t, -G or -a");
 	if (t->upcall && !r->command)
@@ -410,9 +438,10 @@ int cmd_record(int argc, char **argv)
 
 	if (r.help)
 		return cmd_help_text("record");
-	if (status == 0 && r.exact.exact) {
-		status = record_exact(&r.exact, r.command, r.target.database, r.quiet);
-		vec_deinit(&r.exact.libs);
+	if (status == 0 && edited_wanted(&r.edited)) {
+		status = record_edited(&r.edited, r.command, r.target.database, r.quiet);
+		vec_deinit(&r.edited.libs);
+		vec_deinit(&r.edited.metrics);
 		target_deinit(&r.target);
 		return status;
 	}

@@ -3,9 +3,6 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "edit/exact.h"
-#include "edit/exact_map.h"
-#include "rt/rt.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -87,7 +84,7 @@ static void remove_old(const char *root, const char *keep)
 }
 
 /* The folder of this build of culprit, and in it that of the original. */
-static int folder_of(const char *path, bool atomic, char **out, struct err *e)
+static int folder_of(const char *path, const struct edit_tool *tool, char **out, struct err *e)
 {
 	_cleanup_free_ char *root = root_folder(), *build = NULL;
 	_cleanup_close_ int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -108,7 +105,7 @@ static int folder_of(const char *path, bool atomic, char **out, struct err *e)
 	if (rc)
 		return rc;
 	remove_old(root, build);
-	*out = xasprintf("%s/%s%s", build, image_id_text(&id, text), atomic ? "-atomic" : "");
+	*out = xasprintf("%s/%s-%s", build, image_id_text(&id, text), tool->name);
 	return 0;
 }
 
@@ -125,13 +122,13 @@ static int write_bytes(const char *folder, const char *name, const void *p, size
 	return fine ? 0 : err_errno(e, -(errno ? errno : EIO), "%s: cannot be written", path);
 }
 
-static int write_edit(
-	struct edit *edit, const char *folder, const struct exact_options *o, struct err *e)
+static int write_edit(struct edit *edit, const char *folder, const struct edit_tool *tool,
+	const char *counts, struct err *e)
 {
 	_cleanup_free_ char *image = xasprintf("%s/image", folder);
-	struct exact *x = NULL;
+	void *state = NULL;
 	struct buf map = {0};
-	int rc = exact_create(edit, o, &x, &map, e);
+	int rc = tool->apply(tool->options, edit, counts, &state, &map, e);
 
 	if (!rc)
 		rc = edit_write(edit, image, e);
@@ -139,17 +136,16 @@ static int write_edit(
 		rc = write_bytes(folder, "map", map.p, map.n, e);
 	if (!rc)
 		rc = write_bytes(folder, "counts", "", 0, e);
-	exact_destroy(x);
+	tool->release(state);
 	buf_deinit(&map);
 	return rc;
 }
 
 /* Made under another name, so that nobody finds half of it. */
-static int make(const char *path, const char *folder, bool atomic, struct err *e)
+static int make(const char *path, const char *folder, const struct edit_tool *tool, struct err *e)
 {
 	_cleanup_free_ char *fresh = xasprintf("%s.XXXXXX", folder);
 	_cleanup_free_ char *counts = xasprintf("%s/counts", folder);
-	struct exact_options o = {.counts = counts, .atomic = atomic};
 	struct edit *edit = NULL;
 	int rc = edit_open(path, &(struct edit_options){0}, &edit, e);
 
@@ -158,7 +154,7 @@ static int make(const char *path, const char *folder, bool atomic, struct err *e
 	if (!mkdtemp(fresh))
 		rc = err_errno(e, -errno, "%s: cannot be made", fresh);
 	if (!rc)
-		rc = write_edit(edit, fresh, &o, e);
+		rc = write_edit(edit, fresh, tool, counts, e);
 	if (!rc && rename(fresh, folder) < 0 && errno != EEXIST && errno != ENOTEMPTY)
 		rc = err_errno(e, -errno, "%s: cannot be made", folder);
 	remove_folder(fresh); /* nothing there when all went well */
@@ -166,33 +162,34 @@ static int make(const char *path, const char *folder, bool atomic, struct err *e
 	return rc;
 }
 
-static int read_map(
-	const char *path, struct cached_edit *out, struct exact_map_reader *r, struct err *e)
+static int read_map(const char *path, const struct edit_tool *tool, struct cached_edit *out,
+	struct edit_outline *outline, struct err *e)
 {
 	int rc = io_read_file(AT_FDCWD, path, MAP_MOST, &out->map);
 
-	if (!rc && (rc = exact_map_open(r, out->map.p, out->map.n)))
+	if (!rc && (rc = tool->outline(&out->map, outline)))
 		return err_set(e, rc, "%s: is damaged: remove it, and what lies beside it", path);
 	if (rc)
 		return err_errno(e, rc, "%s: cannot be read", path);
-	out->bytes = (r->counters * RT_COUNTER + PAGE - 1) / PAGE * PAGE;
+	out->bytes = (outline->bytes + PAGE - 1) / PAGE * PAGE;
 	return 0;
 }
 
-int cache_exact(const char *path, bool atomic, struct cached_edit *out, struct err *e)
+int cache_copy(
+	const char *path, const struct edit_tool *tool, struct cached_edit *out, struct err *e)
 {
 	_cleanup_free_ char *folder = NULL, *map = NULL;
-	struct exact_map_reader r;
-	int rc = folder_of(path, atomic, &folder, e);
+	struct edit_outline outline;
+	int rc = folder_of(path, tool, &folder, e);
 
 	*out = (struct cached_edit){0};
 	if (rc)
 		return rc;
 	map = xasprintf("%s/map", folder);
 	if (access(map, R_OK) < 0)
-		rc = make(path, folder, atomic, e);
+		rc = make(path, folder, tool, e);
 	if (!rc)
-		rc = read_map(map, out, &r, e);
+		rc = read_map(map, tool, out, &outline, e);
 	if (!rc && !out->bytes)
 		rc = err_set(e, -ENODATA, "%s: has nothing that can be counted", path);
 	out->image = xasprintf("%s/image", folder);
@@ -202,21 +199,22 @@ int cache_exact(const char *path, bool atomic, struct cached_edit *out, struct e
 	return rc;
 }
 
-int cache_edited(const char *path, struct cached_edit *out, char **original, struct err *e)
+int cache_edited(const char *path, const struct edit_tool *tool, struct cached_edit *out,
+	char **original, struct err *e)
 {
 	_cleanup_free_ char *map = xasprintf("%s.map", path);
-	struct exact_map_reader r;
+	struct edit_outline outline;
 	int rc;
 
 	*out = (struct cached_edit){0};
-	rc = read_map(map, out, &r, e);
+	rc = read_map(map, tool, out, &outline, e);
 	if (rc) {
 		cached_edit_deinit(out);
 		return rc;
 	}
 	out->image = xstrdup(path);
 	out->counts = xasprintf("%s.counts", path);
-	*original = xstrdup(r.path);
+	*original = xstrdup(outline.original);
 	return 0;
 }
 

@@ -9,29 +9,31 @@
 #ifndef CULPRIT_EDIT_CACHE_H
 #define CULPRIT_EDIT_CACHE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "edit/tool.h"
 
 struct err;
 
 struct cached_edit {
 	char *image, *counts; /* paths */
-	struct buf map;       /* edit/exact_map.h */
-	uint64_t bytes;       /* of counters */
+	struct buf map;       /* the tool's */
+	uint64_t bytes;       /* of counters, whole pages */
 };
 
 /*
- * The copy of a program or library that counts exactly; made when there is none. Errors of
- * edit_open and of files; -ENODATA when nothing of it can be counted.
+ * The copy of a program or library that a tool makes; made when there is none. Errors of edit_open,
+ * of the tool and of files; -ENODATA when nothing of it can be counted.
  */
-int cache_exact(const char *path, bool atomic, struct cached_edit *out, struct err *e);
+int cache_copy(
+	const char *path, const struct edit_tool *tool, struct cached_edit *out, struct err *e);
 /*
- * A copy that `culprit edit --exact` made: its map and counts are files beside it, with ".map" and
+ * A copy that `culprit edit` made: its map and counts are files beside it, with ".map" and
  * ".counts" behind its name. *original is to be freed.
  */
-int cache_edited(const char *path, struct cached_edit *out, char **original, struct err *e);
+int cache_edited(const char *path, const struct edit_tool *tool, struct cached_edit *out,
+	char **original, struct err *e);
 void cached_edit_deinit(struct cached_edit *c);
 
 #endif

@@ -3,11 +3,13 @@
 #include "base/err.h"
 #include "edit/chords.h"
 #include "edit/endings.h"
+#include "edit/exact_map.h"
 #include "edit/exact_model.h"
 #include "edit/runtime.h"
 #include "edit/snippet.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,4 +168,41 @@ void exact_destroy(struct exact *x)
 uint64_t exact_bytes(const struct exact *x)
 {
 	return x->bytes;
+}
+
+/* ---- as a tool ---- */
+
+static int apply(const void *options, struct edit *edit, const char *counts, void **state,
+	struct buf *map, struct err *e)
+{
+	struct exact_options o = *(const struct exact_options *)options;
+	struct exact *x = NULL;
+	int rc;
+
+	o.counts = counts;
+	rc = exact_create(edit, &o, &x, map, e);
+	*state = x;
+	return rc;
+}
+
+static void release(void *state)
+{
+	exact_destroy(state);
+}
+
+static int outline(const struct buf *map, struct edit_outline *out)
+{
+	struct exact_map_reader r;
+	int rc = exact_map_open(&r, map->p, map->n);
+
+	if (!rc)
+		*out = (struct edit_outline){r.counters * RT_COUNTER, r.path};
+	return rc;
+}
+
+void exact_tool(const struct exact_options *o, struct edit_tool *out)
+{
+	*out = (struct edit_tool){
+		.options = o, .apply = apply, .release = release, .outline = outline};
+	snprintf(out->name, sizeof out->name, "exact%s", o->atomic ? "-atomic" : "");
 }

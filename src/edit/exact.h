@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "edit/edit.h"
+#include "edit/tool.h"
 
 struct err;
 struct exact;
@@ -27,6 +28,9 @@ struct exact_options {
 int exact_create(struct edit *edit, const struct exact_options *o, struct exact **out,
 	struct buf *map, struct err *e);
 void exact_destroy(struct exact *x);
+
+/* For whoever keeps copies; o->counts is not used. */
+void exact_tool(const struct exact_options *o, struct edit_tool *out);
 
 uint64_t exact_bytes(const struct exact *x); /* of all counters, in the file that is counted into */
 

@@ -24,6 +24,7 @@ enum path_how {
 	PATH_HOW_ONE,   /* it has only one */
 	PATH_HOW_ARRAY, /* a counter for each potential path */
 	PATH_HOW_HASH,  /* counters for those that ran */
+	PATH_HOW_SHORT, /* pieces that need no register: there was none */
 	PATH_HOWS,
 };
 

@@ -123,7 +123,7 @@ static void refused(void **state)
 		{"more rows than memory", "\x00" NINE_FF "\x01\x00", 12},
 		{"a path before any procedure", "\x00\x01\x01\x00\x00\x01\x00\x01", 8},
 		{"a kind that is none", "\x00\x01\x02\x10\x01\x04\x00\x00", 8},
-		{"counted in no known way", "\x00\x01\x00\x10\x03\x04\x00\x00", 8},
+		{"counted in no known way", "\x00\x01\x00\x10\x04\x04\x00\x00", 8},
 		{"a procedure twice", "\x00\x02" PROC "\x00\x00\x01\x04\x00\x00", 14},
 		{"a path without blocks", "\x00\x02" PROC "\x01\x00\x00\x00\x01\x01", 14},
 		{"a start that is none", "\x00\x02" PROC "\x01\x03\x00\x01\x00\x01", 14},

@@ -1,10 +1,9 @@
-#include "edit/exact_store.h"
+#include "edit/results.h"
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "collect/host.h"
 #include "image/image.h"
-#include "store/exact.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -14,8 +13,8 @@
 
 struct storing {
 	struct store *store;
-	const struct exact_run *run;
-	int64_t epoch, event, process;
+	const struct results *run;
+	int64_t epoch, process;
 };
 
 /* ---- procedures ---- */
@@ -50,16 +49,15 @@ static void add_procedure(struct image *im, uint64_t start, procedure_list *list
 }
 
 static int put_procedures(
-	struct storing *s, struct image *im, int64_t id, const exact_rows *rows, struct err *e)
+	struct storing *s, struct image *im, int64_t id, const struct result *from, struct err *e)
 {
 	procedure_list list = {0};
 	struct buf code = {0};
 	size_t at = 0;
 	int rc;
 
-	vec_each (row, rows)
-		if (row->kind == EXACT_PROCEDURE)
-			add_procedure(im, row->procedure, &list, &code);
+	vec_each (start, &from->procedures)
+		add_procedure(im, *start, &list, &code);
 	vec_each (p, &list) {
 		p->code = p->code_size ? code.p + at : NULL;
 		at += p->code_size;
@@ -72,28 +70,28 @@ static int put_procedures(
 
 /* ---- images ---- */
 
-static int put_counts(struct storing *s, int64_t image, const exact_rows *rows, struct err *e)
+/* An event of that name may be there already: of the image before. */
+static int put_profile(struct storing *s, int64_t image, const struct result *from, struct err *e)
 {
-	struct buf packed = {0};
-	int rc;
+	struct store_event event = {
+		.epoch = s->epoch, .name = from->event, .unit = STORE_COUNTED, .period = 1};
+	int rc = store_event(s->store, &event, e);
 
-	exact_pack(rows->p, rows->n, &packed);
-	rc = store_profile_add(s->store,
-		&(struct store_profile){.epoch = s->epoch,
-			.event = s->event,
-			.image = image,
-			.process = s->process,
-			.t0 = s->run->t0,
-			.t1 = s->run->t1,
-			.type = &blob_exact,
-			.data = packed.p,
-			.size = packed.n},
-		e);
-	buf_deinit(&packed);
-	return rc;
+	return rc ? rc
+		  : store_profile_add(s->store,
+			    &(struct store_profile){.epoch = s->epoch,
+				    .event = event.id,
+				    .image = image,
+				    .process = s->process,
+				    .t0 = s->run->t0,
+				    .t1 = s->run->t1,
+				    .type = from->type,
+				    .data = from->packed.p,
+				    .size = from->packed.n},
+			    e);
 }
 
-static int put_image(struct storing *s, const struct exact_image *from, struct err *e)
+static int put_image(struct storing *s, const struct result *from, struct err *e)
 {
 	struct store_image si = {.kind = IMAGE_ELF, .path = from->path};
 	struct image *im;
@@ -106,9 +104,9 @@ static int put_image(struct storing *s, const struct exact_image *from, struct e
 	si.nsegments = image_segments(im, &si.segments);
 	rc = store_image(s->store, &si, &id, e);
 	if (!rc)
-		rc = put_procedures(s, im, id, &from->rows, e);
-	if (!rc)
-		rc = put_counts(s, id, &from->rows, e);
+		rc = put_procedures(s, im, id, from, e);
+	if (!rc && from->packed.n)
+		rc = put_profile(s, id, from, e);
 	image_destroy(im);
 	return rc;
 }
@@ -117,31 +115,25 @@ static int put_image(struct storing *s, const struct exact_image *from, struct e
 
 static int put_run(struct storing *s, struct err *e)
 {
-	struct store_event event = {.name = "exact", .unit = STORE_COUNTED, .period = 1};
-	const struct exact_run *run = s->run;
+	const struct results *run = s->run;
 	int64_t host;
 	int rc = host_put(s->store, &host, e);
 
 	if (!rc)
 		rc = store_epoch_start(s->store, host, run->t0, "", &s->epoch, e);
-	event.epoch = s->epoch;
-	if (!rc)
-		rc = store_event(s->store, &event, e);
-	s->event = event.id;
 	if (!rc)
 		rc = store_process(s->store,
 			&(struct store_process){
 				.epoch = s->epoch, .comm = run->command, .cgroup = ""},
 			&s->process, e);
-	for (size_t i = 0; i < run->n && !rc; i++)
-		if (run->images[i].rows.n)
-			rc = put_image(s, &run->images[i], e);
+	for (size_t i = 0; i < run->list.n && !rc; i++)
+		rc = put_image(s, &run->list.p[i], e);
 	return rc ? rc : store_epoch_end(s->store, s->epoch, run->t1, e);
 }
 
-int exact_store(const char *database, const struct exact_run *run, struct err *e)
+int results_store(const char *database, const struct results *r, struct err *e)
 {
-	struct storing s = {.run = run};
+	struct storing s = {.run = r};
 	int rc = store_open(database, STORE_WRITE, &s.store, e);
 
 	if (rc)
@@ -153,4 +145,13 @@ int exact_store(const char *database, const struct exact_run *run, struct err *e
 		rc = store_commit(s.store, e);
 	store_close(s.store);
 	return rc;
+}
+
+void results_deinit(struct results *r)
+{
+	vec_each (result, &r->list) {
+		buf_deinit(&result->packed);
+		vec_deinit(&result->procedures);
+	}
+	vec_deinit(&r->list);
 }

@@ -1,0 +1,75 @@
+/*
+ * record --exact, --paths, --context: runs a command from edited copies of its files, and keeps
+ * what they counted. The driver (record_edited.c) finds the files, has copies made, puts them in
+ * place, runs the command and stores the results; a kind says how to edit, and reads what came out.
+ */
+#ifndef CULPRIT_CMD_RECORD_EDITED_H
+#define CULPRIT_CMD_RECORD_EDITED_H
+
+#include "cmd/cmd.h"
+#include "collect/forks.h"
+#include "edit/cache.h"
+#include "edit/results.h"
+
+/* What the options say. */
+struct edited_choice {
+	bool exact, paths, context, atomic;
+	const char *counted; /* run nothing: read what this edited copy counted */
+	const char *refine;  /* a database with an earlier profile */
+	name_list metrics;
+	name_list libs; /* patterns of base names, or of paths; none: all libraries but libc's */
+};
+
+/* A file that is replaced, and what it counts into. */
+struct edited_file {
+	char *original, *counts;
+	struct cached_edit edit;
+};
+
+struct edited_run {
+	const struct edited_choice *choice;
+	const struct edited_kind *kind;
+	char **command;
+	bool quiet;
+	char *folder;                  /* of the counts */
+	VEC(struct edited_file) files; /* the program first */
+	int status;                    /* of the command */
+	struct forks_seen forks;
+	bool blind; /* nobody could see forks */
+	struct results results;
+	void *own; /* the kind's, to be freed */
+};
+
+struct edited_kind {
+	const char *name;
+	bool one_file; /* all files of the run count into the first one's counts */
+	/* How to edit a file. */
+	int (*tool)(struct edited_run *r, const char *path, struct edit_tool *out, struct err *e);
+	/* Makes the file `path` ready to be counted into; NULL: it is zeros. */
+	int (*prepare)(struct edited_run *r, const char *path, struct err *e);
+	/* Adds to the results what was counted, of all files. */
+	int (*read)(struct edited_run *r, struct err *e);
+	/* Says in a line or two what there is. */
+	void (*say)(struct edited_run *r, const char *database);
+};
+
+extern const struct edited_kind edited_exact;
+
+/* Whether options ask for an edited run. */
+bool edited_wanted(const struct edited_choice *c);
+/* 0, or the exit code after a line that says which options do not go together. */
+int edited_check(const struct edited_choice *c, char **command);
+/* The exit code. */
+int record_edited(
+	const struct edited_choice *choice, char **command, const char *database, bool quiet);
+
+/* ---- for kinds ---- */
+
+/* Counters of a file, mapped for reading; to be unmapped with its edit.bytes. */
+int edited_map_counts(const struct edited_file *f, const uint64_t **out, struct err *e);
+/* Whether counts may have been lost because several counted at once. */
+bool edited_is_shared(const struct edited_run *r);
+/* Says that, and whether anybody could know. */
+void edited_say_shared(const struct edited_run *r);
+
+#endif
