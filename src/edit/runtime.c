@@ -35,6 +35,17 @@ struct rt_header *runtime_header(struct edit *e)
 	return (struct rt_header *)e->runtime.p;
 }
 
+size_t runtime_append(struct edit *e, const void *p, size_t n)
+{
+	struct buf *b = &e->runtime;
+
+	runtime_header(e);
+	while (b->n % 8)
+		buf_u8(b, 0);
+	buf_put(b, p, n);
+	return b->n - n;
+}
+
 /* ---- whose threads they are ---- */
 
 enum { DYNAMIC_MOST = 4096 };

@@ -20,6 +20,12 @@
 struct rt_header *runtime_header(struct edit *e);
 
 /*
+ * Puts constant data behind the run time, aligned to 8, and returns its offset there: routines find
+ * it at that distance from rt_header. The header moves: it is to be asked for again.
+ */
+size_t runtime_append(struct edit *e, const void *p, size_t n);
+
+/*
  * Whether threads have words of their own (RT_WORD) in all code of the file: programs and libraries
  * that use glibc, dynamically, for others have something else there, or nothing yet when they
  * start. Else why gets constant words.

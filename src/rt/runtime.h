@@ -28,6 +28,9 @@ static inline uint64_t rt_thread_pointer(void)
 /* A file has at least so many bytes, none of them a hole. */
 long rt_make_room(long fd, uint64_t from, uint64_t to) RT_HIDDEN;
 
+/* Says in one line that the process does not count into a file; the error is -errno. */
+void rt_complain(const char *path, long error) RT_HIDDEN;
+
 /* The process's page, made when there is none; NULL: it cannot be had. */
 struct rt_process *rt_process(void) RT_HIDDEN;
 
