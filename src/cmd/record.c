@@ -72,13 +72,14 @@ static const struct option long_options[] = {
 static int check_edited(const struct recording *r)
 {
 	const struct target *t = &r->target;
+	int status = edited_check(&r->edited, r->command);
 
-	if (t->all || t->pids.n || t->tids.n || t->cgroup || t->values || t->upcall ||
-		t->events.n || r->delay_s > 0)
+	if (!status && (t->all || t->pids.n || t->tids.n || t->cgroup || t->values || t->upcall ||
+			       t->events.n || r->delay_s > 0))
 		return cmd_usage("record",
 			"--exact, --paths and --context count, and do not sample: leave out -a, "
 			"-p, -t, -G, -e, -D and --values");
-	return edited_check(&r->edited, r->command);
+	return status;
 }
 
 /* 0 when it is an option about edited copies. */
