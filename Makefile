@@ -48,7 +48,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
 # Benchmarks that are made with the library.
-INSIDERS := synthetic_week hotlists bursts follow pairs exact_counts score misses blamed path_sums
+INSIDERS := synthetic_week hotlists bursts follow pairs exact_counts score misses blamed path_sums unwind
 HELPERS_SRC := $(filter-out $(INSIDERS:%=bench/%.c),$(wildcard \
 	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))

@@ -1,0 +1,177 @@
+#include "calls/walk.h"
+
+#include "calls/expression.h"
+
+#include <string.h>
+
+/* What a call leaves as it was (System V ABI): rbx, rbp, r12 to r15; rsp follows from the CFA. */
+#define CALLEE_SAVED (1u << FRAME_RBX | 1u << FRAME_RBP | 0xfu << 12)
+
+struct walker {
+	const struct walk_start *start;
+	uint64_t base; /* of the copy */
+	walk_find_fn *find;
+	void *arg;
+	uint64_t registers[FRAME_REGISTERS];
+	uint32_t known;
+	bool cut; /* something behind the end of the copy was wanted */
+};
+
+static bool read_word(void *arg, uint64_t at, uint64_t *value)
+{
+	struct walker *w = arg;
+	uint64_t offset = at - w->base;
+
+	if (offset > w->start->size || w->start->size - offset < sizeof *value) {
+		w->cut |= at >= w->base + w->start->size;
+		return false;
+	}
+	memcpy(value, w->start->stack + offset, sizeof *value);
+	return true;
+}
+
+static bool evaluate(struct walker *w, const struct frames *f, int32_t place, uint16_t size,
+	const uint64_t *first, uint64_t *out)
+{
+	struct expression_scene scene = {w->registers, w->known, read_word, w};
+
+	return expression_evaluate(frames_expression(f, (uint32_t)place), size, &scene, first, out);
+}
+
+static bool find_cfa(
+	struct walker *w, const struct frames *f, const struct frame_rule *r, uint64_t *cfa)
+{
+	if (r->base == FRAME_BY_EXPRESSION)
+		return evaluate(w, f, r->offset, r->size, NULL, cfa);
+	*cfa = w->registers[r->base] + (uint64_t)(int64_t)r->offset;
+	return w->known >> r->base & 1;
+}
+
+static bool restore(struct walker *w, const struct frames *f, const struct frame_save *s,
+	uint64_t cfa, uint64_t *out)
+{
+	uint64_t by = cfa + (uint64_t)(int64_t)s->value;
+
+	switch ((enum frame_how)s->how) {
+	case FRAME_SAVED:
+		return read_word(w, by, out);
+	case FRAME_IS:
+		*out = by;
+		return true;
+	case FRAME_MOVED:
+		*out = w->registers[s->value];
+		return w->known >> s->value & 1;
+	case FRAME_SAVED_EXPRESSION:
+		return evaluate(w, f, s->value, s->size, &cfa, &by) && read_word(w, by, out);
+	case FRAME_IS_EXPRESSION:
+		return evaluate(w, f, s->value, s->size, &cfa, out);
+	case FRAME_LOST:
+		break;
+	}
+	return false;
+}
+
+/* To the caller. Values that cannot be found are lost; without a return address it is the end. */
+static bool apply(
+	struct walker *w, const struct frames *f, const struct frame_rule *r, uint64_t cfa)
+{
+	uint64_t next[FRAME_REGISTERS];
+	uint32_t known = w->known & CALLEE_SAVED;
+
+	memcpy(next, w->registers, sizeof next);
+	next[FRAME_RSP] = cfa;
+	known |= 1u << FRAME_RSP;
+	for (unsigned i = 0; i < r->nsaves; i++) {
+		const struct frame_save *s = &r->saves[i];
+
+		known &= ~(1u << s->reg);
+		if (restore(w, f, s, cfa, &next[s->reg]))
+			known |= 1u << s->reg;
+	}
+	memcpy(w->registers, next, sizeof next);
+	w->known = known;
+	return known >> FRAME_RIP & 1;
+}
+
+/*
+ * Code that nobody describes was often made at run time by who keeps frame pointers. Believed only
+ * if the caller is code that is described.
+ */
+static bool guess(struct walker *w, uint64_t *cfa)
+{
+	uint64_t rbp = w->registers[FRAME_RBP], saved, back, bias;
+
+	if (!(w->known >> FRAME_RBP & 1) || rbp % 8 || rbp < w->registers[FRAME_RSP])
+		return false;
+	if (!read_word(w, rbp, &saved) || !read_word(w, rbp + 8, &back))
+		return false;
+	if (saved <= rbp || !w->find(w->arg, back - 1, &bias))
+		return false;
+	w->registers[FRAME_RBP] = saved;
+	w->registers[FRAME_RIP] = back;
+	w->registers[FRAME_RSP] = *cfa = rbp + 16;
+	w->known = 1u << FRAME_RBP | 1u << FRAME_RIP | 1u << FRAME_RSP;
+	return true;
+}
+
+/* One frame further; WALK_ENDS: there is one. */
+static enum walk_end climb(struct walker *w, struct walk_frame *frame, bool *interrupted)
+{
+	uint64_t bias, at = frame->pc - !frame->exact, below = w->registers[FRAME_RSP];
+	const struct frames *f = w->find(w->arg, at, &bias);
+	const struct frame_rule *r = f ? frames_at(f, at - bias) : NULL;
+	uint64_t cfa;
+
+	*interrupted = r && r->signal;
+	w->cut = false;
+	if (!r) {
+		frame->guessed = guess(w, &frame->cfa);
+		return frame->guessed ? WALK_ENDS : w->cut ? WALK_CUT : WALK_STRANGE;
+	}
+	if (!find_cfa(w, f, r, &cfa))
+		return w->cut ? WALK_CUT : WALK_BROKEN;
+	frame->cfa = cfa;
+	if (r->root)
+		return WALK_ROOT;
+	/* Handlers may have a stack of their own; all other frames are above those they called. */
+	if (cfa % 8 || (!r->signal && cfa <= below))
+		return WALK_BROKEN;
+	if (!apply(w, f, r, cfa))
+		return w->cut ? WALK_CUT : WALK_BROKEN;
+	return w->registers[FRAME_RIP] ? WALK_ENDS : WALK_ROOT;
+}
+
+enum walk_end walk_stack(const struct walk_start *start, walk_find_fn *find, void *arg,
+	struct walk_frame *out, size_t space, size_t *n)
+{
+	struct walker w = {.start = start,
+		.base = start->registers[FRAME_RSP],
+		.find = find,
+		.arg = arg,
+		.known = start->known};
+	bool interrupted = true;
+	enum walk_end end;
+
+	memcpy(w.registers, start->registers, sizeof w.registers);
+	for (*n = 0; *n < space; ++*n) {
+		out[*n] = (struct walk_frame){.pc = w.registers[FRAME_RIP], .exact = interrupted};
+		end = climb(&w, &out[*n], &interrupted);
+		if (end != WALK_ENDS) {
+			++*n;
+			return end;
+		}
+	}
+	return WALK_DEEP;
+}
+
+const char *walk_end_words(enum walk_end end)
+{
+	static const char *const words[] = {[WALK_ROOT] = "the root of the thread",
+		[WALK_CUT] = "the end of the copied stack",
+		[WALK_STRANGE] = "code without unwind rows",
+		[WALK_BROKEN] = "rows that do not fit the stack",
+		[WALK_DEEP] = "more frames than are kept",
+		[WALK_ENDS] = ""};
+
+	return words[end];
+}

@@ -1,0 +1,309 @@
+/* Walks our own stack, copied, and compares with what the C library's unwinder finds. */
+#include "calls/walk.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "image/image.h"
+
+#include <alloca.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { MOST = 400 };
+
+struct module {
+	uint64_t start, end, bias;
+	struct frames *frames;
+};
+static VEC(struct module) modules;
+
+/* ---- who is where ---- */
+
+static void add_module(uint64_t start, uint64_t end, uint64_t offset, const char *path)
+{
+	struct image *im;
+	const struct segment *s;
+	struct module m = {.start = start, .end = end};
+	uint64_t vaddr;
+
+	if (image_open_path(path, &im, NULL))
+		return;
+	size_t n = image_segments(im, &s);
+	if (segments_vaddr(s, n, offset, &vaddr) && !frames_open(im, &m.frames)) {
+		m.bias = start - vaddr;
+		*vec_add(&modules) = m;
+	}
+	image_destroy(im);
+}
+
+static int read_modules(void **state)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[4096], path[4096], rights[8];
+	unsigned long start, end, offset;
+
+	(void)state;
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %4095s", &start, &end, rights, &offset,
+			    path) == 5 &&
+			rights[2] == 'x' && path[0] == '/')
+			add_module(start, end, offset, path);
+	if (f)
+		fclose(f);
+	return modules.n ? 0 : -1;
+}
+
+static int forget_modules(void **state)
+{
+	(void)state;
+	vec_each (m, &modules)
+		frames_destroy(m->frames);
+	vec_deinit(&modules);
+	return 0;
+}
+
+static const struct frames *find(void *arg, uint64_t pc, uint64_t *bias)
+{
+	(void)arg;
+	vec_each (m, &modules)
+		if (pc >= m->start && pc < m->end) {
+			*bias = m->bias;
+			return m->frames;
+		}
+	return NULL;
+}
+
+/* ---- looking ---- */
+
+struct seen {
+	size_t n;
+	enum walk_end end;
+	struct walk_frame frames[MOST];
+	int nreal;
+	void *real[MOST];
+};
+static struct seen seen;
+static size_t copied = 256 << 10;
+
+static void take(struct walk_start *s, const ucontext_t *c)
+{
+	static const int order[FRAME_REGISTERS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI,
+		REG_RDI, REG_RBP, REG_RSP, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13,
+		REG_R14, REG_R15, REG_RIP};
+
+	for (size_t i = 0; i < FRAME_REGISTERS; i++)
+		s->registers[i] = (uint64_t)c->uc_mcontext.gregs[order[i]];
+	s->known = (1u << FRAME_REGISTERS) - 1;
+}
+
+/* Up to the top of the stack that we are on. */
+static size_t stack_left(uint64_t rsp)
+{
+	pthread_attr_t a;
+	void *low;
+	size_t size;
+
+	pthread_getattr_np(pthread_self(), &a);
+	pthread_attr_getstack(&a, &low, &size);
+	pthread_attr_destroy(&a);
+	size = (size_t)((uint64_t)low + size - rsp);
+	return size < copied ? size : copied;
+}
+
+__attribute__((noinline)) static void look(void)
+{
+	struct walk_start s = {0};
+	ucontext_t c;
+
+	seen.nreal = backtrace(seen.real, MOST);
+	getcontext(&c);
+	take(&s, &c);
+	s.size = stack_left(s.registers[FRAME_RSP]);
+	uint8_t *copy = xmalloc(s.size);
+	/* As somebody else would: sanitizers watch what we read ourselves. */
+	s.size = (size_t)process_vm_readv(getpid(), &(struct iovec){copy, s.size}, 1,
+		&(struct iovec){(void *)s.registers[FRAME_RSP], s.size}, 1, 0);
+	s.stack = copy;
+	seen.end = walk_stack(&s, find, NULL, seen.frames, MOST, &seen.n);
+	free(copy);
+}
+
+/* The first frame is look()'s own, and inside it; sanitizers add one of theirs before it. */
+static void check_callers(void)
+{
+	int from = 1;
+
+	while (from < seen.nreal && (uint64_t)seen.real[from] != seen.frames[1].pc)
+		from++;
+	assert_true(from <= 2 && seen.n - 1 <= (size_t)(seen.nreal - from));
+	for (size_t i = 1; i < seen.n; i++) {
+		assert_ptr_equal((void *)seen.frames[i].pc, seen.real[(size_t)from + i - 1]);
+		assert_true(seen.frames[i].cfa > seen.frames[i - 1].cfa || i == seen.n - 1 ||
+			    seen.frames[i].exact);
+	}
+	if (seen.end == WALK_ROOT)
+		assert_int_equal(seen.n - 1, seen.nreal - from);
+}
+
+static void check(void)
+{
+	assert_int_equal(seen.end, WALK_ROOT);
+	check_callers();
+}
+
+/* ---- ways to get there ---- */
+
+__attribute__((noinline)) static int deep(int n, volatile char *p)
+{
+	volatile char mine[64];
+
+	mine[n % 64] = *p;
+	if (!n)
+		look();
+	else
+		deep(n - 1, mine);
+	return mine[n % 64];
+}
+
+__attribute__((noinline)) static int with_alloca(int n)
+{
+	volatile char *p = alloca((size_t)n + 100);
+
+	p[n] = 1;
+	deep(2, p);
+	return p[n];
+}
+
+/* The stack is aligned anew: the frame is found by a word that was saved. */
+__attribute__((noinline)) static int realigned(int n)
+{
+	volatile char mine[256] __attribute__((aligned(128)));
+
+	mine[n] = (char)n;
+	return mine[n] + with_alloca(n);
+}
+
+static int compare(const void *a, const void *b)
+{
+	if (!seen.n)
+		look();
+	return *(const int *)a - *(const int *)b;
+}
+
+static void *on_thread(void *arg)
+{
+	realigned(*(int *)arg);
+	return NULL;
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	look();
+}
+
+static void test_plain(void **state)
+{
+	(void)state;
+	deep(100, "");
+	check();
+	assert_true(seen.n > 100);
+}
+
+static void test_frames_of_unknown_size(void **state)
+{
+	(void)state;
+	realigned(37);
+	check();
+}
+
+static void test_called_by_a_library(void **state)
+{
+	int list[] = {5, 3, 9, 1};
+
+	(void)state;
+	memset(&seen, 0, sizeof seen);
+	qsort(list, 4, sizeof *list, compare);
+	check();
+}
+
+static void test_thread(void **state)
+{
+	pthread_t t;
+	int n = 12;
+
+	(void)state;
+	pthread_create(&t, NULL, on_thread, &n);
+	pthread_join(t, NULL);
+	check();
+}
+
+static void test_signal(void **state)
+{
+	struct sigaction a = {.sa_handler = on_signal};
+	size_t interrupted = 0;
+
+	(void)state;
+	sigaction(SIGUSR1, &a, NULL);
+	raise(SIGUSR1);
+	signal(SIGUSR1, SIG_DFL);
+	check();
+	for (size_t i = 1; i < seen.n; i++)
+		interrupted += seen.frames[i].exact;
+	assert_int_equal(interrupted, 1);
+}
+
+static void test_short_copy(void **state)
+{
+	(void)state;
+	copied = 4096;
+	deep(100, "");
+	copied = 256 << 10;
+	assert_int_equal(seen.end, WALK_CUT);
+	assert_true(seen.n > 5 && seen.n < 90);
+	check_callers();
+}
+
+static void test_no_room(void **state)
+{
+	struct walk_start s = {.known = 1u << FRAME_RIP | 1u << FRAME_RSP};
+	struct walk_frame one;
+	size_t n;
+
+	(void)state;
+	/* Nothing is known of this code. */
+	s.registers[FRAME_RIP] = 16;
+	assert_int_equal(walk_stack(&s, find, NULL, &one, 1, &n), WALK_STRANGE);
+	assert_int_equal(n, 1);
+	/* And here of the stack. */
+	s.registers[FRAME_RIP] = (uint64_t)look;
+	assert_int_equal(walk_stack(&s, find, NULL, &one, 1, &n), WALK_CUT);
+	assert_int_equal(one.pc, (uint64_t)look);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_frames_of_unknown_size),
+		cmocka_unit_test(test_called_by_a_library),
+		cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_short_copy),
+		cmocka_unit_test(test_no_room),
+	};
+
+	return cmocka_run_group_tests(tests, read_modules, forget_modules);
+}
