@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct edited_kind *const kinds[] = {&edited_exact};
+static const struct edited_kind *const kinds[] = {&edited_exact, &edited_paths};
 
 static int64_t now_us(void)
 {
@@ -398,6 +398,9 @@ int edited_check(const struct edited_choice *c, char **command)
 		return cmd_usage("record", "--%s needs a command to run", name_of(c));
 	if (command && c->counted)
 		return cmd_usage("record", "--counted reads what was counted, and runs no command");
+	if (c->metrics.n || c->refine || (c->paths && c->context))
+		return cmd_usage(
+			"record", "--metric, --refine and paths by context are not there yet");
 	if (!kind_of(c))
 		return cmd_usage("record", "--%s is not there yet", name_of(c));
 	return 0;

@@ -1,0 +1,117 @@
+/* record --paths: how often every acyclic path inside procedures ran. */
+#include "base/err.h"
+#include "cmd/record_edited.h"
+#include "paths/read.h"
+#include "paths/tool.h"
+
+#include <inttypes.h>
+#include <sys/mman.h>
+
+struct paths_own {
+	struct paths_options options;
+	struct paths_read_summary sum;
+	size_t images;
+};
+
+static struct paths_own *own_of(struct edited_run *r)
+{
+	struct paths_own *own = r->own;
+
+	if (!own) {
+		own = r->own = xcalloc(1, sizeof *own);
+		own->options.atomic = r->choice->atomic;
+	}
+	return own;
+}
+
+static int tool(struct edited_run *r, const char *path, struct edit_tool *out, struct err *e)
+{
+	(void)path;
+	(void)e;
+	paths_tool(&own_of(r)->options, out);
+	return 0;
+}
+
+static void add_result(struct edited_run *r, const struct edited_file *f, struct path_rows *rows)
+{
+	static const struct metric_names none;
+	struct result *to = vec_add(&r->results.list);
+
+	*to = (struct result){.path = f->original, .event = "paths", .type = &blob_path};
+	vec_each (row, &rows->list)
+		if (!row->is_path)
+			*vec_add(&to->procedures) = row->procedure;
+	paths_pack(&none, rows->list.p, rows->list.n, &to->packed);
+}
+
+static void add_summary(struct paths_own *own, const struct paths_read_summary *sum)
+{
+	own->sum.procedures += sum->procedures;
+	own->sum.paths += sum->paths;
+	own->sum.executions += sum->executions;
+	own->sum.unfinished += sum->unfinished;
+	own->sum.no_room += sum->no_room;
+}
+
+static int read_file(struct edited_run *r, const struct edited_file *f, struct err *e)
+{
+	struct paths_own *own = own_of(r);
+	struct paths_read_summary sum;
+	struct path_rows rows = {0};
+	const uint64_t *words;
+	int rc = edited_map_counts(f, &words, e);
+
+	if (rc)
+		return rc;
+	rc = paths_read(&(struct paths_source){.map = f->edit.map.p,
+				.size = f->edit.map.n,
+				.words = words,
+				.n = f->edit.bytes / sizeof *words,
+				.shared = edited_is_shared(r)},
+		&rows, &sum);
+	munmap((void *)words, f->edit.bytes);
+	if (rc) {
+		path_rows_deinit(&rows);
+		return err_set(e, rc, "%s: the map of its counters is damaged", f->edit.image);
+	}
+	add_summary(own, &sum);
+	own->images += rows.list.n > 0;
+	if (rows.list.n)
+		add_result(r, f, &rows);
+	path_rows_deinit(&rows);
+	return 0;
+}
+
+static int read_all(struct edited_run *r, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < r->files.n && !rc; i++)
+		rc = read_file(r, &r->files.p[i], e);
+	return rc;
+}
+
+static void say(struct edited_run *r, const char *database)
+{
+	const struct paths_own *own = own_of(r);
+
+	cmd_note("paths: %" PRIu64 " ran, %" PRIu64 " times, in %" PRIu32
+		 " procedures of %zu files -> %s",
+		own->sum.paths, own->sum.executions, own->sum.procedures, own->images, database);
+	if (own->sum.unfinished)
+		cmd_note("%" PRIu64 " paths were begun and not ended (exceptions, longjmp, the end "
+			 "of the process): they are not counted",
+			own->sum.unfinished);
+	if (own->sum.no_room)
+		cmd_note("%" PRIu64 " executions found no room in the table of paths: they are "
+			 "not counted",
+			own->sum.no_room);
+	edited_say_shared(r);
+}
+
+const struct edited_kind edited_paths = {
+	.name = "paths",
+	.tool = tool,
+	.read = read_all,
+	.say = say,
+};

@@ -1,0 +1,40 @@
+#include "paths/tool.h"
+
+#include "paths/path_map.h"
+
+#include <stdio.h>
+
+static int apply(const void *options, struct edit *edit, const char *counts, void **state,
+	struct buf *map, struct err *e)
+{
+	struct paths_options o = *(const struct paths_options *)options;
+	struct paths *p = NULL;
+	int rc;
+
+	o.counts = counts;
+	rc = paths_create(edit, &o, &p, map, e);
+	*state = p;
+	return rc;
+}
+
+static void release(void *state)
+{
+	paths_destroy(state);
+}
+
+static int outline(const struct buf *map, struct edit_outline *out)
+{
+	struct path_map_reader r;
+	int rc = path_map_open(&r, map->p, map->n);
+
+	if (!rc)
+		*out = (struct edit_outline){r.layout.words * sizeof(uint64_t), r.graphs.path};
+	return rc;
+}
+
+void paths_tool(const struct paths_options *o, struct edit_tool *out)
+{
+	*out = (struct edit_tool){
+		.options = o, .apply = apply, .release = release, .outline = outline};
+	snprintf(out->name, sizeof out->name, "paths%s", o->atomic ? "-atomic" : "");
+}
