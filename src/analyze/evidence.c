@@ -261,6 +261,16 @@ int evidence_create(struct selection *sel, struct selected_image *im, uint32_t p
 	return rc;
 }
 
+void evidence_counts_destroy(struct evidence_counts *c)
+{
+	if (!c)
+		return;
+	free(c->block);
+	free(c->edge);
+	free(c->doubt);
+	free(c);
+}
+
 void evidence_destroy(struct evidence *ev)
 {
 	if (!ev)
@@ -277,5 +287,6 @@ void evidence_destroy(struct evidence *ev)
 	free(ev->anchors);
 	free(ev->paces);
 	free(ev->callees);
+	evidence_counts_destroy(ev->counts);
 	free(ev);
 }

@@ -31,6 +31,13 @@ struct evidence_way {
 	uint64_t count;
 };
 
+/* How often everything ran, as edited copies counted (counted.h). */
+struct evidence_counts {
+	bool tied;            /* while it was sampled; else only relative to each other */
+	double *block, *edge; /* by block, by edge of flow->graph */
+	double *doubt;        /* by block: how far its count may be off, 0: not at all */
+};
+
 struct evidence {
 	struct selected_image *image;
 	uint32_t procedure;  /* its number in image->procedures */
@@ -66,12 +73,15 @@ struct evidence {
 
 	struct pace *paces; /* with virtual addresses in offset */
 	size_t npaces;
+
+	struct evidence_counts *counts; /* NULL: none that hold here */
 };
 
 /* -ENOENT when there is no code of the procedure: neither in the database nor in the file. */
 int evidence_create(struct selection *sel, struct selected_image *im, uint32_t procedure,
 	struct evidence **out, struct err *e);
 void evidence_destroy(struct evidence *ev);
+void evidence_counts_destroy(struct evidence_counts *c);
 
 /* The time event, by its number in the selection; SIZE_MAX: none is cycles or a clock. */
 size_t evidence_time_event(const struct selection *sel);

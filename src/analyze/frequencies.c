@@ -1,5 +1,6 @@
 #include "analyze/frequencies.h"
 
+#include "analyze/counted.h"
 #include "analyze/ties.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -27,11 +28,13 @@ static bool is_fatal(int rc)
 }
 
 static int add_row(struct frequencies *f, struct evidence_source *source,
-	const struct evidence_procedure *p, struct err *e)
+	const struct counted *counted, const struct evidence_procedure *p, struct err *e)
 {
 	struct frequencies_row row = {.procedure = p->procedure};
 	int rc = evidence_take(source, p->procedure, &row.evidence, e);
 
+	if (!rc && counted)
+		counted_place(counted, row.evidence);
 	if (!rc)
 		rc = frequency_create(row.evidence, &row.frequency, e);
 	if (!rc) {
@@ -49,11 +52,15 @@ int frequencies_create(
 	struct frequencies *f = xcalloc(1, sizeof *f);
 	const struct evidence_procedure *list;
 	struct evidence_source *source = NULL;
+	struct counted *counted = NULL;
 	int rc = evidence_source_create(sel, im, &source, e);
 	size_t n = rc ? 0 : evidence_source_procedures(source, &list);
 
+	if (!rc)
+		rc = counted_create(sel, im, &counted, e);
 	for (size_t i = 0; i < n && !rc; i++)
-		rc = add_row(f, source, &list[i], e);
+		rc = add_row(f, source, counted, &list[i], e);
+	counted_destroy(counted);
 	evidence_source_destroy(source);
 	if (rc) {
 		frequencies_destroy(f);

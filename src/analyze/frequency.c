@@ -266,18 +266,73 @@ static int estimate(struct frequency *to, struct fit *fit, struct err *e)
 	return rc;
 }
 
+/* ---- counted, not estimated ---- */
+
+static double samples_of(const struct evidence *ev, const struct flow_block *b)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < b->count; i++)
+		sum += ev->samples[b->first + i];
+	return (double)sum;
+}
+
+static struct estimate counted(double count, double doubt)
+{
+	double share = doubt / (count + 1);
+
+	return (struct estimate){.count = count,
+		.low = fmax(0, count - doubt),
+		.high = count + doubt,
+		.confidence = !(doubt > 0)   ? CONFIDENCE_EXACT
+			      : share < 0.05 ? CONFIDENCE_HIGH
+			      : share < 0.2  ? CONFIDENCE_MEDIUM
+					     : CONFIDENCE_LOW};
+}
+
+/* Whether a share of the samples is in blocks whose counts may be off, and how far. */
+static void take_counts(struct frequency *to, const struct evidence *ev)
+{
+	const struct evidence_counts *c = ev->counts;
+	double samples = 0, off = 0;
+
+	for (uint32_t b = 0; b < to->flow->nblocks; b++) {
+		double taken = samples_of(ev, &to->flow->blocks[b]);
+
+		to->block[b] = counted(c->block[b], c->doubt[b]);
+		samples += taken;
+		off += taken * fmin(1, c->doubt[b] / (c->block[b] + 1));
+	}
+	for (uint32_t e = 0; e < to->flow->graph.edges; e++) {
+		uint32_t from = to->flow->graph.edge[e].from;
+
+		to->edge[e] = counted(c->edge[e], from < to->flow->nblocks ? c->doubt[from] : 0);
+	}
+	off = samples > 0 ? off / samples : 0;
+	to->converged = true;
+	if (off > SCALE_KNOWN)
+		return;
+	to->scale = off > 0 ? FREQUENCY_KNOWN : FREQUENCY_EXACT;
+	to->scale_low = 1 - off;
+	to->scale_high = 1 + off;
+}
+
 int frequency_create(const struct evidence *ev, struct frequency **out, struct err *e)
 {
 	struct frequency *to = xcalloc(1, sizeof *to);
 	struct fit fit;
-	int rc;
+	int rc = 0;
 
 	*to = (struct frequency){.flow = ev->flow, .scale_high = INFINITY};
 	to->block = xcalloc(ev->flow->nblocks + 1, sizeof *to->block);
 	to->edge = xcalloc(ev->flow->graph.edges + 1, sizeof *to->edge);
-	fit_init(&fit, ev);
-	rc = estimate(to, &fit, e);
-	fit_deinit(&fit);
+	if (ev->counts && ev->counts->tied) {
+		take_counts(to, ev);
+	} else {
+		fit_init(&fit, ev);
+		rc = estimate(to, &fit, e);
+		fit_deinit(&fit);
+	}
 	if (rc) {
 		frequency_destroy(to);
 		return rc;
@@ -293,15 +348,6 @@ void frequency_destroy(struct frequency *f)
 	free(f->block);
 	free(f->edge);
 	free(f);
-}
-
-static double samples_of(const struct evidence *ev, const struct flow_block *b)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < b->count; i++)
-		sum += ev->samples[b->first + i];
-	return (double)sum;
 }
 
 static void multiply(struct estimate *list, uint32_t n, double factor)

@@ -25,6 +25,10 @@
 #define BURSTS_SAY 0.5
 #define TIME_BIAS  0.5
 
+/* Counted outcomes of another run are no samples, but that run may have been a little different. */
+#define COUNTS_DOUBT 0.05
+#define COUNTS_MOST  1e6 /* more of them at one branch say no more, and make large numbers */
+
 static double samples_of(const struct evidence *ev, const struct flow_block *b)
 {
 	uint64_t sum = 0;
@@ -34,11 +38,29 @@ static double samples_of(const struct evidence *ev, const struct flow_block *b)
 	return (double)sum;
 }
 
+/* Counts in place of what bursts saw. */
+static void take_counts(struct fit *fit)
+{
+	const struct graph *g = &fit->traced.graph;
+
+	for (uint32_t e = 0; e < g->edges; e++) {
+		uint32_t edge = fit->traced.edge[e];
+		double all = g->edge[e].from < fit->ev->flow->nblocks
+				     ? fit->ev->counts->block[g->edge[e].from]
+				     : 0;
+
+		fit->traced.outcome[e] = edge == GRAPH_NONE ? 0 : fit->ev->counts->edge[edge];
+		if (all > COUNTS_MOST)
+			fit->traced.outcome[e] *= COUNTS_MOST / all;
+	}
+}
+
 /* Outcomes say no more of a branch than what is left of its odds' doubt. */
 static void weaken_outcomes(struct fit *fit)
 {
 	const struct graph *g = &fit->traced.graph;
 	double *outcome = fit->traced.outcome;
+	double doubt = fit->ev->counts ? COUNTS_DOUBT : TIME_BIAS;
 
 	for (uint32_t node = 0; node < g->nodes; node++) {
 		double all = 0, squares = 0, say;
@@ -50,7 +72,7 @@ static void weaken_outcomes(struct fit *fit)
 		}
 		if (!(all > 0) || ways < 2)
 			continue;
-		say = BURSTS_SAY * (all - squares / all) / ways * TIME_BIAS * TIME_BIAS;
+		say = BURSTS_SAY * (all - squares / all) / ways * doubt * doubt;
 		graph_each_out (e, g, node)
 			outcome[*e] *= BURSTS_SAY / (1 + say);
 	}
@@ -63,6 +85,8 @@ void fit_init(struct fit *fit, const struct evidence *ev)
 
 	*fit = (struct fit){.ev = ev};
 	traced_init(&fit->traced, ev);
+	if (ev->counts)
+		take_counts(fit);
 	weaken_outcomes(fit);
 	fit->taken = xcalloc(f->graph.nodes, sizeof *fit->taken);
 	fit->needed = xcalloc(f->graph.nodes, sizeof *fit->needed);

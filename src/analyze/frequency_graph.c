@@ -46,6 +46,11 @@ static void find_seen(const struct evidence *ev, seen_list *out)
 	}
 }
 
+static bool is_taken(const struct evidence *ev, uint32_t edge)
+{
+	return ev->edges[edge] || (ev->counts && ev->counts->edge[edge] > 0);
+}
+
 static void mark_alive(struct tracing *t, const seen_list *seen)
 {
 	const struct flow *f = t->f;
@@ -54,7 +59,7 @@ static void mark_alive(struct tracing *t, const seen_list *seen)
 		for (uint32_t i = 0; i < f->blocks[b].count; i++)
 			t->alive[b] |= t->ev->samples[f->blocks[b].first + i] > 0;
 	for (uint32_t e = 0; e < f->graph.edges; e++)
-		if (t->ev->edges[e]) {
+		if (is_taken(t->ev, e)) {
 			t->alive[f->graph.edge[e].from] = true;
 			t->alive[f->graph.edge[e].to] = true;
 		}
@@ -69,13 +74,13 @@ static void mark_alive(struct tracing *t, const seen_list *seen)
  */
 static bool is_narrowed(const struct tracing *t, uint32_t node)
 {
-	uint64_t taken = 0;
+	bool taken = false;
 
 	if (node >= t->f->nblocks || t->f->blocks[node].end != FLOW_TABLE ||
 		graph_out_degree(&t->f->graph, node) <= TARGETS_FEW)
 		return false;
 	graph_each_out (it, &t->f->graph, node)
-		taken += t->ev->edges[*it];
+		taken |= is_taken(t->ev, *it);
 	return taken || !t->alive[node];
 }
 
@@ -90,7 +95,7 @@ static void keep_shown(struct tracing *t)
 		graph_each_out (it, g, n) {
 			uint8_t kind = t->f->edge_kind[*it];
 
-			t->kept[*it] = t->ev->edges[*it] ||
+			t->kept[*it] = is_taken(t->ev, *it) ||
 				       (kind != FLOW_EDGE_UNSEEN &&
 					       !(narrowed && kind == FLOW_EDGE_TABLE));
 		}

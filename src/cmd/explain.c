@@ -117,6 +117,8 @@ void explanation_view(struct explanation *x, const struct report *r, struct why_
 
 bool explain_saw_branches(const struct evidence *ev)
 {
+	if (ev->counts)
+		return true;
 	for (uint32_t i = 0; i < ev->flow->graph.edges; i++)
 		if (ev->edges[i])
 			return true;

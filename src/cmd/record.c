@@ -7,6 +7,8 @@
 #include "cmd/cmd.h"
 #include "cmd/record_edited.h"
 #include "cmd/target.h"
+#include "collect/command.h"
+#include "edit/linked.h"
 #include "values/upcall.h"
 
 #include <errno.h>
@@ -36,6 +38,7 @@ struct recording {
 	pid_t child;
 	int child_status;
 	bool child_ended;
+	bool whole; /* nothing but the command is sampled, from its exec on */
 	int go;     /* closing it lets the child exec */
 	int failed; /* carries the errno of an exec that failed */
 	int signals;
@@ -373,7 +376,16 @@ static void aim_at_command(struct recording *r)
 	*vec_add(&t->pids) = r->child;
 	t->options.sampling.target.pids = t->pids.p;
 	t->options.sampling.target.npids = t->pids.n;
-	t->options.sampling.target.enable_on_exec = r->delay_s == 0;
+	t->options.sampling.target.enable_on_exec = r->whole = r->delay_s == 0;
+}
+
+/* What was sampled from its first instruction to its exit can be tied to runs that were counted.
+ */
+static void tell_command(const struct recording *r, struct collector *c, char **program)
+{
+	if (r->whole && r->child_ended && WIFEXITED(r->child_status) &&
+		!linked_program(r->command[0], program, NULL))
+		collector_ran(c, *program, command_hash(r->command));
 }
 
 static int record(struct recording *r, struct err *e)
@@ -381,6 +393,7 @@ static int record(struct recording *r, struct err *e)
 	struct collector *c = NULL;
 	struct collector_options *o = &r->target.options;
 	uint64_t start = io_clock_ns(CLOCK_MONOTONIC);
+	_cleanup_free_ char *program = NULL;
 	int code = catch_signals(r, e);
 
 	if (code == 0 && r->command)
@@ -405,6 +418,8 @@ static int record(struct recording *r, struct err *e)
 		code = run(r, c, e);
 	if (code == 0 && io_clock_ns(CLOCK_MONOTONIC) - start > LONG_NS)
 		target_calibrate_skid(&r->target);
+	if (code == 0)
+		tell_command(r, c, &program);
 	if (c && code == 0)
 		code = collector_finish(c, e);
 	if (code < 0) {

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "collect/command.h"
 #include "edit/linked.h"
 #include "edit/place.h"
 
@@ -318,6 +319,8 @@ static int keep(struct edited_run *r, const char *database, struct err *e)
 {
 	int rc = r->kind->read(r, e);
 
+	if (!rc && !r->choice->counted && WIFEXITED(r->status))
+		r->results.hash = command_hash(r->command);
 	return rc ? rc : results_store(database, &r->results, e);
 }
 

@@ -45,7 +45,7 @@ static void print_scale(const struct text *t)
 
 	switch (f->scale) {
 	case FREQUENCY_EXACT:
-		fputs("*** counts are exact\n", t->out);
+		fputs("*** counts are those of exact runs of the same command\n", t->out);
 		break;
 	case FREQUENCY_KNOWN:
 		fprintf(t->out, "*** counts are known within a factor of %.2f to %.2f\n",
@@ -58,6 +58,8 @@ static void print_scale(const struct text *t)
 			t->out);
 		break;
 	}
+	if (f->scale != FREQUENCY_EXACT && t->w->evidence->counts)
+		fputs("*** (taken from exact runs of this build)\n", t->out);
 }
 
 static void print_cpi(const struct text *t)

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "collect/attribute.h"
 #include "collect/calibrate_skid.h"
+#include "collect/command.h"
 #include "collect/host.h"
 #include "collect/idle.h"
 #include "collect/record.h"
@@ -38,6 +39,8 @@ struct collector {
 	int epoll, timer;
 	bool sampling, made_database;
 	int64_t host, epoch;
+	const char *program; /* that the epoch is one run of, NULL: of none */
+	uint64_t command;
 	int64_t *event_ids;
 	struct collector_event *events; /* written so far */
 	struct store_account *pending;  /* delivered since the last flush that went well */
@@ -239,6 +242,15 @@ static int write_out(struct collector *c, bool last, struct err *e)
 			c->attribution, c->store, c->epoch, c->event_ids, c->flushed_until, t1, e);
 	if (r == 0)
 		r = put_accounts(c, t1, e);
+	if (r == 0 && last && c->program)
+		r = command_keep(c->store,
+			&(struct command_run){.program = c->program,
+				.command = c->command,
+				.epoch = c->epoch,
+				.event = c->event_ids[0],
+				.t0 = c->flushed_until,
+				.t1 = t1},
+			e);
 	if (r == 0 && last)
 		r = store_epoch_end(c->store, c->epoch, t1, e);
 	if (r == 0)
@@ -476,6 +488,12 @@ int collector_epoch(struct collector *c, const char *label, struct err *e)
 	drain(c);
 	r = flush(c, true, e);
 	return r < 0 ? r : begin_epoch(c, label, e);
+}
+
+void collector_ran(struct collector *c, const char *program, uint64_t command)
+{
+	c->program = program;
+	c->command = command;
 }
 
 int collector_finish(struct collector *c, struct err *e)

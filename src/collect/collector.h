@@ -59,6 +59,10 @@ int collector_epoch(
 	struct collector *c, const char *label, struct err *e); /* end this, begin one */
 int collector_finish(struct collector *c, struct err *e);       /* stop, write, end the epoch */
 
+/* Before the end: the epoch is one run of a command, all of it and nothing else (command.h). The
+   path is the caller's until then. */
+void collector_ran(struct collector *c, const char *program, uint64_t command);
+
 /* Samples of one event in this collection. */
 struct collector_event {
 	const char *name;

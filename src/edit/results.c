@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "collect/command.h"
 #include "collect/host.h"
 #include "image/image.h"
 #include "store/store.h"
@@ -15,6 +16,7 @@ struct storing {
 	struct store *store;
 	const struct results *run;
 	int64_t epoch, process;
+	int64_t event; /* of the last profile */
 };
 
 /* ---- procedures ---- */
@@ -77,6 +79,7 @@ static int put_profile(struct storing *s, int64_t image, const struct result *fr
 		.epoch = s->epoch, .name = from->event, .unit = STORE_COUNTED, .period = 1};
 	int rc = store_event(s->store, &event, e);
 
+	s->event = event.id;
 	return rc ? rc
 		  : store_profile_add(s->store,
 			    &(struct store_profile){.epoch = s->epoch,
@@ -128,6 +131,15 @@ static int put_run(struct storing *s, struct err *e)
 			&s->process, e);
 	for (size_t i = 0; i < run->list.n && !rc; i++)
 		rc = put_image(s, &run->list.p[i], e);
+	if (!rc && run->hash && s->event)
+		rc = command_keep(s->store,
+			&(struct command_run){.program = run->list.p[0].path,
+				.command = run->hash,
+				.epoch = s->epoch,
+				.event = s->event,
+				.t0 = run->t0,
+				.t1 = run->t1},
+			e);
 	return rc ? rc : store_epoch_end(s->store, s->epoch, run->t1, e);
 }
 

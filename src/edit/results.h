@@ -25,6 +25,8 @@ struct result {
 
 struct results {
 	const char *command; /* the name of the process */
+	uint64_t hash;       /* of the whole command (collect/command.h); 0: it did not run to its
+				end, or is not known */
 	int64_t t0, t1;      /* microseconds since 1970 */
 	VEC(struct result) list;
 };

@@ -1,5 +1,6 @@
 /* Opening, closing and transactions. */
 #include "store/anchors.h"
+#include "store/commands.h"
 #include "store/contexts.h"
 #include "store/edges.h"
 #include "store/exact.h"
@@ -259,6 +260,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_exact);
 	store_register(s, &blob_path);
 	store_register(s, &blob_context);
+	store_register(s, &blob_command);
 	r = open_by_mode(s, e);
 	if (r) {
 		store_close(s);

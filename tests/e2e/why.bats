@@ -221,3 +221,48 @@ END
 	run why jit_hot
 	fails_with 2 jit_hot 'no code'
 }
+
+@test "exact runs of the same command tell the counts of sampled ones, others only their shares" {
+	unshare -m true 2>/dev/null || unshare -Um true 2>/dev/null || skip "needs mount namespaces"
+	export XDG_CACHE_HOME=$dir/cache
+	gcc -O2 -x c - -o turns <<-'END'
+		#include <stdlib.h>
+		__attribute__((noinline)) unsigned step(unsigned x) { return x % 3 ? x * 7 + 1 : x / 3; }
+		__attribute__((noinline)) unsigned turn(unsigned n) {
+			unsigned s = 1;
+			for (unsigned i = 0; i < n; i++) s += step(s + i);
+			return s;
+		}
+		int main(int argc, char **argv) {
+			unsigned s = 0;
+			for (int i = 0; i < atoi(argv[1]); i++) s += turn(1000);
+			return s == 42;
+		}
+	END
+	told() { # what is said of turn: the scale, its calls and the turns of its loop
+		why turn --json "$@" >out.json
+		is_a_procedure out.json
+		jq -r '[.scale, .blocks[0].count, ([.blocks[].count] | max)] | map(tostring) | join(" ")' out.json
+	}
+	"$CULPRIT" record -q -o "$db" -- ./turns 60000
+	"$CULPRIT" record -q -o "$db" -- ./turns 60000
+	[[ "$(told)" == "relative "* ]]
+	"$CULPRIT" record -q --exact -o "$db" -- ./turns 60000
+	[ "$(told)" = "exact 120000 120000000" ]
+	jq -e '.actual_cpi > 0 and .blocks[0].confidence == "exact"' out.json
+	conserves out.json
+	why turn | grep -q "exact runs of the same command"
+	# Part of the samples is part of a run.
+	[[ "$(told --comm turns)" == "relative "* ]]
+	# Twice counted is not run twice.
+	"$CULPRIT" record -q --exact -o "$db" -- ./turns 60000
+	[ "$(told)" = "exact 120000 120000000" ]
+	# A run that was sampled and not counted.
+	"$CULPRIT" record -q -o "$db" -- ./turns 50000
+	[[ "$(told)" == "relative "* ]]
+	why turn | grep -q "from exact runs of this build"
+	jq -e '([.blocks[].count] | max) / .blocks[0].count | . > 980 and . < 1020' out.json
+	"$CULPRIT" record -q --exact -o "$db" -- ./turns 50000
+	[ "$(told)" = "exact 170000 170000000" ]
+	"$CULPRIT" db check -i "$db"
+}
