@@ -112,6 +112,14 @@
 		"                      length, entry, target or plugin\n"                          \
 		"      --plugin FILE   the plug-in that prints its values\n"                       \
 		"      --syntax att|intel  of the assembly (default att)\n" REPORT_USAGE)          \
+	X(paths, "hot paths inside procedures, and what was measured on them",                     \
+		"usage: culprit paths [options] [PROCEDURE]\n"                                     \
+		"  PROCEDURE           all paths of it: a name, a glob, IMAGE!0xSTART\n"           \
+		"      --min-share S   what is hot: this share of the metric (default 1%)\n"       \
+		"      --metric NAME   one that was measured, executions or instructions\n"        \
+		"      --procedures    procedures by the number of paths that ran\n"               \
+		"      --compare       with what edge counts alone would foretell\n"               \
+		"  -n, --rows N        at most N rows\n" REPORT_USAGE)                             \
 	X(stats, "how much procedures vary over many runs",                                        \
 		"usage: culprit stats [options] DATABASE...\n"                                     \
 		"  DATABASE            FILE or FILE:EPOCHS; one alone: each epoch is a set\n"      \
