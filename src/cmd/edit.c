@@ -19,7 +19,7 @@ struct edit_verb {
 	const char *program, *output, *kind;
 	name_list only, skip;
 	struct edit_options options;
-	bool report, json, atomic;
+	bool report, json, atomic, per_thread;
 };
 
 /* ---- options ---- */
@@ -33,7 +33,8 @@ enum {
 	EDIT_JSON,
 	EDIT_EXACT,
 	EDIT_PATHS,
-	EDIT_ATOMIC
+	EDIT_ATOMIC,
+	EDIT_PER_THREAD
 };
 
 static int take_option(struct edit_verb *v, int c)
@@ -53,6 +54,9 @@ static int take_option(struct edit_verb *v, int c)
 		return 0;
 	case EDIT_ATOMIC:
 		v->atomic = true;
+		return 0;
+	case EDIT_PER_THREAD:
+		v->per_thread = true;
 		return 0;
 	case EDIT_STRICT:
 		v->options.strict = true;
@@ -90,6 +94,8 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "name the edited copy with -o, or ask for --report");
 	if (v->atomic && !strcmp(v->kind, "null"))
 		return cmd_usage("edit", "--atomic goes with --exact and --paths");
+	if (v->per_thread && strcmp(v->kind, "exact"))
+		return cmd_usage("edit", "--per-thread goes with --exact");
 	if (v->json && !v->report)
 		return cmd_usage("edit", "--json goes with --report");
 	if (v->output && is_same_file(v->program, v->output))
@@ -105,6 +111,7 @@ static int parse(struct edit_verb *v, int argc, char **argv)
 		{"null", no_argument, NULL, EDIT_NULL}, {"exact", no_argument, NULL, EDIT_EXACT},
 		{"paths", no_argument, NULL, EDIT_PATHS},
 		{"atomic", no_argument, NULL, EDIT_ATOMIC},
+		{"per-thread", no_argument, NULL, EDIT_PER_THREAD},
 		{"strict", no_argument, NULL, EDIT_STRICT},
 		{"report", no_argument, NULL, EDIT_REPORT},
 		{"only", required_argument, NULL, EDIT_ONLY},
@@ -199,7 +206,7 @@ static int write_map(const char *output, const struct buf *map, struct err *e)
 static int write_exact(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	_cleanup_free_ char *counts = NULL;
-	struct exact_options o = {.atomic = v->atomic};
+	struct exact_options o = {.atomic = v->atomic, .per_thread = v->per_thread};
 	struct exact *x = NULL;
 	struct buf map = {0};
 	int r = counts_path(v->output, &counts, e);

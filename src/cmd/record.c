@@ -52,6 +52,7 @@ enum {
 	RECORD_REFINE,
 	RECORD_LIBS,
 	RECORD_ATOMIC,
+	RECORD_PER_THREAD,
 	RECORD_COUNTED,
 };
 
@@ -64,6 +65,7 @@ static const struct option long_options[] = {
 	{"refine", required_argument, NULL, RECORD_REFINE},
 	{"libs", required_argument, NULL, RECORD_LIBS},
 	{"atomic", no_argument, NULL, RECORD_ATOMIC},
+	{"per-thread", no_argument, NULL, RECORD_PER_THREAD},
 	{"counted", required_argument, NULL, RECORD_COUNTED},
 	{"delay", required_argument, NULL, 'D'},
 	{"quiet", no_argument, NULL, 'q'},
@@ -113,6 +115,9 @@ static int edited_option(struct edited_choice *c, int option, const char *value)
 		return 0;
 	case RECORD_ATOMIC:
 		c->atomic = true;
+		return 0;
+	case RECORD_PER_THREAD:
+		c->per_thread = true;
 		return 0;
 	}
 	return -1;
