@@ -64,5 +64,6 @@ rt_call_\name:
 
 	.text
 	routine thread_block
+	routine context_enter
 
 	.section .note.GNU-stack, "", @progbits

@@ -59,7 +59,11 @@ struct rt_header {
 	uint64_t size;     /* bytes of all counters, whole pages; 0: there are none */
 	uint64_t threads;  /* a struct rt_threads in the program's data; 0: all count together */
 	uint64_t blocks;   /* for threads, at most; up to RT_BLOCKS */
-	uint64_t spare[9];
+	struct {
+		uint64_t first;  /* contexts: the number of the image's first procedure */
+		uint64_t shapes; /* where the struct context_shape of all are, from the header */
+	} context;
+	uint64_t spare[7];
 	char path[RT_PATH]; /* of the file */
 };
 

@@ -44,4 +44,10 @@ void rt_main(const struct rt_header *h) RT_HIDDEN;
 /* The displacement of the thread's counters, once it has a block. */
 uint64_t rt_thread_block(void) RT_HIDDEN;
 
+/*
+ * For the code at entries that does not find its record (context.h): the procedure's number in its
+ * image. Returns the record or stand-in to count in; the thread's word points to its slot.
+ */
+uint64_t rt_context_enter(uint64_t number) RT_HIDDEN;
+
 #endif
