@@ -16,19 +16,22 @@ static const uint8_t frames[] = {
 #include "rt/frames.h"
 };
 
-static void fill_header(
-	void *arg __attribute__((unused)), uint8_t *copy, uint64_t address, uint64_t then)
+static void fill_header(void *arg, uint8_t *copy, uint64_t address, uint64_t then)
 {
 	struct rt_header *h = (struct rt_header *)copy;
+	struct edit *e = arg;
 
 	h->address = address;
 	h->next = then;
+	/* Debuggers end a backtrace in the function that has the program's entry. */
+	elf_out_symbol(e->out, "culprit_start", address + RT_START, RT_REST - RT_START);
+	elf_out_symbol(e->out, "culprit_runtime", address + RT_REST, sizeof blob - RT_REST);
 }
 
 struct rt_header *runtime_header(struct edit *e)
 {
 	if (!e->runtime.n) {
-		edit_runtime(e, blob, sizeof blob, RT_START, fill_header, NULL);
+		edit_runtime(e, blob, sizeof blob, RT_START, fill_header, e);
 		buf_put(&e->frames, frames, sizeof frames);
 		e->frames_at = RT_FRAMES;
 	}

@@ -158,3 +158,50 @@ program() { # NAME [FLAG...]: from standard input
 	run "$CULPRIT" record --per-thread -- true
 	[ "$status" = 2 ]
 }
+
+@test "stacks are walked from every instruction of the run time" {
+	command -v gdb || skip "needs gdb"
+	program a <<-'END'
+		#include <pthread.h>
+		static volatile int sum;
+		__attribute__((noipa)) void *work(void *p) { sum = (long)p * 3 + 1; return p; }
+		__attribute__((noipa)) void *thread(void *p) { work(p); sum++; return p; }
+		int main(void) {
+			pthread_t t;
+			pthread_create(&t, 0, thread, 0);
+			pthread_join(t, 0);
+		}
+	END
+	"$CULPRIT" edit --exact --per-thread a -o copy
+	target=$(objdump -d -j .text.edited copy | awk '/^[0-9a-f]+ <thread>:/ { inside = 1 }
+		inside && /call.*culprit_runtime/ { print $(NF - 1); exit }')
+	cat >walk.py <<-END
+		import gdb
+		def names():
+		    f, out = gdb.newest_frame(), []
+		    while f:
+		        out.append(f.name())
+		        f = f.older()
+		    return out
+		gdb.execute("break main")
+		gdb.execute("run")
+		main = int(gdb.parse_and_eval("(long)&culprit_runtime"))
+		at = main + 0x$target - 0x$(nm copy | awk '$3 == "culprit_runtime" { print $1 }')
+		gdb.execute("delete 1")
+		gdb.execute("break *%d" % at)
+		gdb.execute("continue")
+		want, back = names(), gdb.newest_frame().older().pc()
+		steps = 0
+		while gdb.newest_frame().pc() != back:
+		    if names()[-len(want) + 1:] != want[1:]:
+		        print("lost at", hex(gdb.newest_frame().pc() - main), names())
+		        break
+		    gdb.execute("stepi", to_string=True)
+		    steps += 1
+		print("walked", steps, "as", want[:2])
+	END
+	gdb -batch -nx -x walk.py ./copy >said 2>&1
+	tail -3 said
+	! grep "lost at" said
+	grep -Eq "walked [0-9]{3,} as \['culprit_runtime', 'thread'\]" said
+}
