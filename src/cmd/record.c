@@ -50,9 +50,9 @@ enum {
 	RECORD_CONTEXT,
 	RECORD_METRIC,
 	RECORD_REFINE,
-	RECORD_FULL,
 	RECORD_LIBS,
 	RECORD_ATOMIC,
+	RECORD_PER_THREAD,
 	RECORD_COUNTED,
 };
 
@@ -63,9 +63,9 @@ static const struct option long_options[] = {
 	{"context", no_argument, NULL, RECORD_CONTEXT},
 	{"metric", required_argument, NULL, RECORD_METRIC},
 	{"refine", required_argument, NULL, RECORD_REFINE},
-	{"full", no_argument, NULL, RECORD_FULL},
 	{"libs", required_argument, NULL, RECORD_LIBS},
 	{"atomic", no_argument, NULL, RECORD_ATOMIC},
+	{"per-thread", no_argument, NULL, RECORD_PER_THREAD},
 	{"counted", required_argument, NULL, RECORD_COUNTED},
 	{"delay", required_argument, NULL, 'D'},
 	{"quiet", no_argument, NULL, 'q'},
@@ -106,9 +106,6 @@ static int edited_option(struct edited_choice *c, int option, const char *value)
 	case RECORD_REFINE:
 		c->refine = value;
 		return 0;
-	case RECORD_FULL:
-		c->full = true;
-		return 0;
 	case RECORD_LIBS:
 		*vec_add(&c->libs) = value;
 		return 0;
@@ -118,6 +115,9 @@ static int edited_option(struct edited_choice *c, int option, const char *value)
 		return 0;
 	case RECORD_ATOMIC:
 		c->atomic = true;
+		return 0;
+	case RECORD_PER_THREAD:
+		c->per_thread = true;
 		return 0;
 	}
 	return -1;

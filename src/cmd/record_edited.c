@@ -273,22 +273,23 @@ static int run(struct edited_run *r, struct err *e)
 
 /* ---- for kinds ---- */
 
-int edited_map_counts(const struct edited_file *f, const uint64_t **out, struct err *e)
+int edited_map_counts(
+	struct edited_run *r, const struct edited_file *f, struct counts *out, struct err *e)
 {
-	int fd = open(f->counts, O_RDONLY | O_CLOEXEC);
-	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, f->edit.bytes, PROT_READ, MAP_SHARED, fd, 0);
+	int rc = counts_map(f->counts, f->edit.bytes, out, e);
 
-	if (fd >= 0)
-		close(fd);
-	if (p == MAP_FAILED)
-		return err_errno(e, -errno, "%s: cannot be read", f->counts);
-	*out = p;
+	if (rc)
+		return rc;
+	r->apart = out->by_thread;
+	r->together |= out->together;
 	return 0;
 }
 
 bool edited_is_shared(const struct edited_run *r)
 {
-	return !r->choice->atomic && r->forks.threads + r->forks.processes;
+	uint64_t threads = r->apart && !r->together ? 0 : r->forks.threads;
+
+	return !r->choice->atomic && threads + r->forks.processes;
 }
 
 void edited_say_shared(const struct edited_run *r)
@@ -296,11 +297,14 @@ void edited_say_shared(const struct edited_run *r)
 	if (edited_is_shared(r))
 		cmd_note("%s started %" PRIu64 " threads and %" PRIu64
 			 " processes, which may have counted at once: nothing is called exact; "
-			 "--atomic makes it so",
-			r->command[0], r->forks.threads, r->forks.processes);
-	if (r->blind && !r->choice->atomic)
+			 "--atomic makes it so%s",
+			r->command[0], r->forks.threads, r->forks.processes,
+			r->forks.processes || r->apart ? "" : ", and --per-thread faster");
+	if (r->together)
+		cmd_note("some threads had no counters of their own: there was no room for more");
+	if (r->blind && !r->choice->atomic && !r->apart)
 		cmd_note("whether it had threads is not known%s: if so, counts are exact only with "
-			 "--atomic",
+			 "--atomic or --per-thread",
 			r->choice->counted ? "" : " (sysctl kernel.perf_event_paranoid)");
 }
 
@@ -380,16 +384,18 @@ static const struct edited_kind *kind_of(const struct edited_choice *c)
 
 bool edited_wanted(const struct edited_choice *c)
 {
-	return c->exact || c->paths || c->context || c->counted || c->atomic || c->libs.n ||
-	       c->metrics.n || c->refine || c->full;
+	return c->exact || c->paths || c->context || c->counted || c->atomic || c->per_thread ||
+	       c->libs.n || c->metrics.n || c->refine;
 }
 
 int edited_check(const struct edited_choice *c, char **command)
 {
 	if (!c->exact && !c->paths && !c->context)
 		return cmd_usage("record",
-			"--libs, --atomic, --full, --metric and --refine go with --exact, --paths "
-			"or --context");
+			"--libs, --atomic, --per-thread, --metric and --refine go with --exact, "
+			"--paths or --context");
+	if (c->per_thread && !c->exact)
+		return cmd_usage("record", "--per-thread goes with --exact");
 	if (c->exact && (c->paths || c->context))
 		return cmd_usage("record", "--exact goes neither with --paths nor with --context");
 	if (c->metrics.n > 2 || (c->metrics.n && c->exact))
@@ -397,8 +403,6 @@ int edited_check(const struct edited_choice *c, char **command)
 			"record", "--metric goes with --paths or --context, twice at most");
 	if (c->refine && !c->paths)
 		return cmd_usage("record", "--refine goes with --paths");
-	if (c->full && !c->paths)
-		return cmd_usage("record", "--full goes with --paths");
 	if (!command && !c->counted)
 		return cmd_usage("record", "--%s needs a command to run", name_of(c));
 	if (command && c->counted)

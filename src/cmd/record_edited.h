@@ -9,11 +9,12 @@
 #include "cmd/cmd.h"
 #include "collect/forks.h"
 #include "edit/cache.h"
+#include "edit/counts.h"
 #include "edit/results.h"
 
 /* What the options say. */
 struct edited_choice {
-	bool exact, paths, context, atomic, full;
+	bool exact, paths, context, atomic, per_thread;
 	const char *counted; /* run nothing: read what this edited copy counted */
 	const char *refine;  /* a database with an earlier profile */
 	name_list metrics;
@@ -35,7 +36,9 @@ struct edited_run {
 	VEC(struct edited_file) files; /* the program first */
 	int status;                    /* of the command */
 	struct forks_seen forks;
-	bool blind; /* nobody could see forks */
+	bool blind;    /* nobody could see forks */
+	bool apart;    /* threads counted into counters of their own, ... */
+	bool together; /* ... but for some that had none */
 	struct results results;
 	void *own; /* the kind's, to be freed */
 };
@@ -65,8 +68,9 @@ int record_edited(
 
 /* ---- for kinds ---- */
 
-/* Counters of a file, mapped for reading; to be unmapped with its edit.bytes. */
-int edited_map_counts(const struct edited_file *f, const uint64_t **out, struct err *e);
+/* Counters of a file; to be unmapped with counts_unmap. */
+int edited_map_counts(
+	struct edited_run *r, const struct edited_file *f, struct counts *out, struct err *e);
 /* Whether counts may have been lost because several counted at once. */
 bool edited_is_shared(const struct edited_run *r);
 /* Says that, and whether anybody could know. */

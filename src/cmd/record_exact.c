@@ -5,7 +5,6 @@
 #include "edit/exact.h"
 
 #include <inttypes.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 struct exact_own {
@@ -21,6 +20,7 @@ static struct exact_own *own_of(struct edited_run *r)
 	if (!own) {
 		own = r->own = xcalloc(1, sizeof *own);
 		own->options.atomic = r->choice->atomic;
+		own->options.per_thread = r->choice->per_thread;
 	}
 	return own;
 }
@@ -49,19 +49,19 @@ static int read_file(struct edited_run *r, const struct edited_file *f, struct e
 	struct exact_own *own = own_of(r);
 	struct books_summary sum;
 	exact_rows rows = {0};
-	const uint64_t *counters;
-	int rc = edited_map_counts(f, &counters, e);
+	struct counts counts;
+	int rc = edited_map_counts(r, f, &counts, e);
 
 	if (rc)
 		return rc;
 	rc = books_close(&(struct books_source){.map = f->edit.map.p,
 				 .size = f->edit.map.n,
-				 .counters = counters,
-				 .n = f->edit.bytes / sizeof *counters,
+				 .counters = counts.p,
+				 .n = counts.bytes / sizeof *counts.p,
 				 .killed = r->choice->counted || WIFSIGNALED(r->status),
 				 .shared = edited_is_shared(r)},
 		&rows, &sum);
-	munmap((void *)counters, f->edit.bytes);
+	counts_unmap(&counts);
 	if (rc)
 		return err_set(e, rc, "%s: the map of its counters is damaged", f->edit.image);
 	own->sum.procedures += sum.procedures;

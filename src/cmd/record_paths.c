@@ -5,7 +5,6 @@
 #include "paths/tool.h"
 
 #include <inttypes.h>
-#include <sys/mman.h>
 
 struct paths_own {
 	struct paths_options options;
@@ -20,7 +19,6 @@ static struct paths_own *own_of(struct edited_run *r)
 	if (!own) {
 		own = r->own = xcalloc(1, sizeof *own);
 		own->options.atomic = r->choice->atomic;
-		own->options.full = r->choice->full;
 	}
 	return own;
 }
@@ -59,18 +57,18 @@ static int read_file(struct edited_run *r, const struct edited_file *f, struct e
 	struct paths_own *own = own_of(r);
 	struct paths_read_summary sum;
 	struct path_rows rows = {0};
-	const uint64_t *words;
-	int rc = edited_map_counts(f, &words, e);
+	struct counts counts;
+	int rc = edited_map_counts(r, f, &counts, e);
 
 	if (rc)
 		return rc;
 	rc = paths_read(&(struct paths_source){.map = f->edit.map.p,
 				.size = f->edit.map.n,
-				.words = words,
-				.n = f->edit.bytes / sizeof *words,
+				.words = counts.p,
+				.n = counts.bytes / sizeof *counts.p,
 				.shared = edited_is_shared(r)},
 		&rows, &sum);
-	munmap((void *)words, f->edit.bytes);
+	counts_unmap(&counts);
 	if (rc) {
 		path_rows_deinit(&rows);
 		return err_set(e, rc, "%s: the map of its counters is damaged", f->edit.image);

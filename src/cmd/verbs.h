@@ -112,6 +112,19 @@
 		"                      length, entry, target or plugin\n"                          \
 		"      --plugin FILE   the plug-in that prints its values\n"                       \
 		"      --syntax att|intel  of the assembly (default att)\n" REPORT_USAGE)          \
+	X(calls, "calling contexts: who was called from where, as a tree or a flame graph",        \
+		"usage: culprit calls [options]\n"                                                 \
+		"      --top-down      from the roots to the callees (default)\n"                  \
+		"      --bottom-up     from procedures to their callers\n"                         \
+		"      --hot           contexts with the most of the metric themselves\n"          \
+		"      --size          how large the tree is\n"                                    \
+		"      --folded        for flame graph programs: names, and a number\n"            \
+		"      --svg           a flame graph\n"                                            \
+		"  -o, --output FILE   where --folded and --svg go to\n"                           \
+		"      --sites         call sites apart\n"                                         \
+		"      --metric NAME   one that was measured, or calls\n"                          \
+		"      --min-share S   what is shown: this share of the metric (default 1%)\n"     \
+		"  -n, --rows N        at most N rows\n" REPORT_USAGE)                             \
 	X(paths, "hot paths inside procedures, and what was measured on them",                     \
 		"usage: culprit paths [options] [PROCEDURE]\n"                                     \
 		"  PROCEDURE           all paths of it: a name, a glob, IMAGE!0xSTART\n"           \

@@ -1,12 +1,14 @@
 #include "edit/exact.h"
 
 #include "base/err.h"
+#include "edit/callers.h"
 #include "edit/chords.h"
 #include "edit/endings.h"
 #include "edit/exact_map.h"
 #include "edit/exact_model.h"
 #include "edit/runtime.h"
 #include "edit/snippet.h"
+#include "rt/routines.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,9 +18,10 @@
 #define PAGE 4096
 
 struct exact {
-	struct snippet *count;
+	struct snippet *count, *check; /* check: of functions that a thread may come in by */
 	struct exact_options options;
 	uint64_t counters, bytes; /* where they are, how much */
+	uint64_t threads;         /* what the run time knows of threads; 0: they count together */
 };
 
 /* What is to be counted, until it is known where the counters are. */
@@ -91,15 +94,68 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 
 static void insert(struct exact *x, struct edit *e, const struct insertion *i, uint64_t counter)
 {
-	uint64_t at = x->counters + counter * RT_COUNTER;
+	uint64_t at[] = {x->counters + counter * RT_COUNTER, x->threads};
 
 	if (i->how == EXACT_AT_ENTRY)
-		edit_at_entry(e, i->function, x->count, &at);
+		edit_at_entry(e, i->function, x->count, at);
 	else if (i->how == EXACT_ON_EDGE)
-		edit_on_edge(e, i->function, i->where, x->count, &at);
+		edit_on_edge(e, i->function, i->where, x->count, at);
 	else
-		edit_before(e, i->function, i->where, x->count, &at);
+		edit_before(e, i->function, i->where, x->count, at);
 }
+
+/* ---- by thread ---- */
+
+#define BLOCKS_MOST ((uint64_t)2 << 30) /* bytes of all blocks of a file */
+
+/*
+ * A thread that has no block yet has zero in its word, and would count with others. It gets one
+ * where it comes in: who is only called by functions that look need not look.
+ */
+static int make_snippets(struct exact *x, struct err *e)
+{
+	const char *atomic = x->options.atomic ? "atomic " : "";
+	char text[128];
+	int rc;
+
+	if (!x->options.per_thread) {
+		snprintf(text, sizeof text, "%s[a0] += 1", atomic);
+		return snippet_create(text, &x->count, e);
+	}
+	snprintf(text, sizeof text, "t0 = [a1]; t0 = tls[t0 + %d]; %s[a0 + t0] += 1",
+		RT_WORD(RT_WORD_NONE), atomic);
+	rc = snippet_create(text, &x->count, e);
+	snprintf(text, sizeof text,
+		"t0 = [a1]; t0 = tls[t0 + %d]; if t0 != 0 goto on; call a0(); on:",
+		RT_WORD(RT_WORD_NONE));
+	return rc ? rc : snippet_create(text, &x->check, e);
+}
+
+static void check_threads(struct exact *x, struct edit *e)
+{
+	const uint64_t arguments[] = {RT_CALL_THREAD_BLOCK, x->threads};
+	bool *outside = callers_outside(e);
+	struct edit_function **all;
+	size_t n = edit_functions(e, &all);
+
+	for (size_t i = 0; i < n; i++)
+		if (outside[i] && all[i]->chosen && !all[i]->refused)
+			edit_at_entry(e, all[i], x->check, arguments);
+	free(outside);
+}
+
+static void begin_threads(struct exact *x, struct edit *e)
+{
+	struct rt_header *h = runtime_header(e);
+	uint64_t most = x->bytes ? BLOCKS_MOST / x->bytes : 0;
+
+	x->threads = edit_data(e, sizeof(struct rt_threads), 8);
+	h->threads = x->threads;
+	h->blocks = most < RT_BLOCKS ? most : RT_BLOCKS;
+	check_threads(x, e);
+}
+
+/* ---- everything ---- */
 
 static void fill_header(const struct exact *x, struct rt_header *h)
 {
@@ -121,6 +177,8 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 			take_function(&in, in.scene.functions[i]);
 	x->bytes = (in.insertions.n * RT_COUNTER + PAGE - 1) / PAGE * PAGE;
 	x->counters = edit_data(edit, x->bytes, PAGE);
+	if (x->options.per_thread)
+		begin_threads(x, edit);
 	for (size_t i = 0; i < in.insertions.n; i++)
 		insert(x, edit, &in.insertions.p[i], i);
 	exact_map_finish(&in.writer, image_id(im), path ? path : image_path(im), map);
@@ -135,16 +193,21 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 int exact_create(struct edit *edit, const struct exact_options *o, struct exact **out,
 	struct buf *map, struct err *e)
 {
+	const char *why;
 	struct exact *x;
 	int rc;
 
+	if (o->per_thread && !runtime_has_thread_words(edit, &why))
+		return err_set(e, -EOPNOTSUPP,
+			"%s: cannot be counted by thread: %s; --atomic is for all",
+			image_path(edit_image(edit)), why);
 	if (o->counts[0] != '/' || strlen(o->counts) >= RT_PATH)
 		return err_set(e, -EINVAL, "%s: counts need a file with an absolute, shorter path",
 			o->counts);
 	x = xcalloc(1, sizeof *x);
 	x->options = *o;
 	x->options.counts = xstrdup(o->counts);
-	rc = snippet_create(o->atomic ? "atomic [a0] += 1" : "[a0] += 1", &x->count, e);
+	rc = make_snippets(x, e);
 	if (rc) {
 		exact_destroy(x);
 		return rc;
@@ -161,6 +224,7 @@ void exact_destroy(struct exact *x)
 	if (!x)
 		return;
 	snippet_destroy(x->count);
+	snippet_destroy(x->check);
 	free((char *)x->options.counts);
 	free(x);
 }
@@ -204,5 +268,6 @@ void exact_tool(const struct exact_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "exact%s", o->atomic ? "-atomic" : "");
+	snprintf(out->name, sizeof out->name, "exact%s%s", o->atomic ? "-atomic" : "",
+		o->per_thread ? "-thread" : "");
 }

@@ -47,6 +47,7 @@ static void note_memory(struct refs *r, const struct flow_insn *i)
 
 	if (!f)
 		return;
+	f->referred |= f->public.procedure->start == flow_target(i);
 	if (is_lea(r->e, i))
 		*vec_add(&r->entered) = flow_target(i);
 	else
@@ -65,9 +66,11 @@ static void note_insn(struct refs *r, const struct procedure *p, const struct fl
 	uint64_t target = flow_target(i);
 	if (is_within(p, target))
 		return;
-	const struct function *f = function_at(r, target);
+	struct function *f = function_at(r, target);
 	if (f && target != f->public.procedure->start)
 		*vec_add(&r->entered) = target;
+	else if (f && p->source == PROCEDURE_GAP)
+		f->referred = true;
 }
 
 static void note_flow(struct refs *r, const struct procedure *p, const struct flow *flow)

@@ -16,19 +16,22 @@ static const uint8_t frames[] = {
 #include "rt/frames.h"
 };
 
-static void fill_header(
-	void *arg __attribute__((unused)), uint8_t *copy, uint64_t address, uint64_t then)
+static void fill_header(void *arg, uint8_t *copy, uint64_t address, uint64_t then)
 {
 	struct rt_header *h = (struct rt_header *)copy;
+	struct edit *e = arg;
 
 	h->address = address;
 	h->next = then;
+	/* Debuggers end a backtrace in the function that has the program's entry. */
+	elf_out_symbol(e->out, "culprit_start", address + RT_START, RT_REST - RT_START);
+	elf_out_symbol(e->out, "culprit_runtime", address + RT_REST, sizeof blob - RT_REST);
 }
 
 struct rt_header *runtime_header(struct edit *e)
 {
 	if (!e->runtime.n) {
-		edit_runtime(e, blob, sizeof blob, RT_START, fill_header, NULL);
+		edit_runtime(e, blob, sizeof blob, RT_START, fill_header, e);
 		buf_put(&e->frames, frames, sizeof frames);
 		e->frames_at = RT_FRAMES;
 	}
@@ -95,15 +98,17 @@ static bool dynamic(const struct elf_out *o, int64_t tag, uint64_t nth, uint64_t
 	return false;
 }
 
-static bool needs_glibc(const struct elf_out *o)
+/* Some libraries need none at all: they have that of whoever loads them. */
+static bool needs_other_libc(const struct elf_out *o)
 {
 	uint64_t strings, name;
 
-	if (!dynamic(o, DT_STRTAB, 0, &strings))
-		return false;
-	for (uint64_t n = 0; dynamic(o, DT_NEEDED, n, &name); n++)
-		if (is_text(o, strings + name, "libc.so.6"))
+	for (uint64_t n = 0; dynamic(o, DT_STRTAB, 0, &strings) && dynamic(o, DT_NEEDED, n, &name);
+		n++) {
+		const uint8_t *text = elf_out_bytes(o, strings + name, 5);
+		if (text && !memcmp(text, "libc.", 5) && !is_text(o, strings + name, "libc.so.6"))
 			return true;
+	}
 	return false;
 }
 
@@ -111,12 +116,13 @@ bool runtime_has_thread_words(const struct edit *e, const char **why)
 {
 	const Elf64_Phdr *interpreter = segment(elf_out_file(e->out), PT_INTERP);
 
-	if (interpreter && is_glibcs_linker(e->out, interpreter))
+	if (interpreter && !is_glibcs_linker(e->out, interpreter))
+		*why = "it does not use glibc's dynamic linker";
+	else if (!segment(elf_out_file(e->out), PT_DYNAMIC))
+		*why = "it is static";
+	else if (needs_other_libc(e->out))
+		*why = "it needs another libc than glibc";
+	else
 		return true;
-	if (!interpreter && needs_glibc(e->out))
-		return true;
-	*why = interpreter ? "it does not use glibc's dynamic linker"
-	       : segment(elf_out_file(e->out), PT_DYNAMIC) ? "it does not need glibc (libc.so.6)"
-							   : "it is static";
 	return false;
 }

@@ -27,7 +27,7 @@ size_t runtime_append(struct edit *e, const void *p, size_t n);
 
 /*
  * Whether threads have words of their own (RT_WORD) in all code of the file: programs and libraries
- * that use glibc, dynamically, for others have something else there, or nothing yet when they
+ * that use glibc, dynamically; others have something else there, or nothing yet when they
  * start. Else why gets constant words.
  */
 bool runtime_has_thread_words(const struct edit *e, const char **why);

@@ -1,7 +1,5 @@
 #include "paths/path_map.h"
 
-#include "rt/rt.h"
-
 #include <errno.h>
 
 /*
@@ -11,13 +9,14 @@
  *   uleb    words; first word and entries of the table
  *   uleb    bytes of the map of the graphs; they follow
  *   functions, as the graphs are:
- *     u8      enum path_how, with bit 7 when shortened
+ *     u8      enum path_how, with bit 6 when shortened and bit 7 when bare
  *     uleb    first
  *     uleb    number of values; each a uleb
  *     uleb    number of fixed counters; each: uleb number, uleb word
  */
 #define MAP_MAGIC     0x3170614d68746150
-#define MAP_SHORTENED 0x80
+#define MAP_SHORTENED 0x40
+#define MAP_BARE      0x80
 #define KEYS_MOST     ((uint64_t)1 << 63)
 
 void path_function_deinit(struct path_function *f)
@@ -34,7 +33,8 @@ void path_map_add(struct path_map_writer *w, struct path_function *f)
 	struct buf *out = &w->body;
 
 	exact_map_add(&w->graphs, &f->graph);
-	buf_u8(out, (uint8_t)(f->how | (f->shortened ? MAP_SHORTENED : 0)));
+	buf_u8(out,
+		(uint8_t)(f->how | (f->shortened ? MAP_SHORTENED : 0) | (f->bare ? MAP_BARE : 0)));
 	buf_uleb(out, f->first);
 	buf_uleb(out, f->values.n);
 	vec_each (v, &f->values)
@@ -69,8 +69,7 @@ static bool layout_makes_sense(const struct path_layout *l)
 {
 	if (l->hash > l->words || (l->entries & (l->entries - 1)))
 		return false;
-	return !l->entries || (l->words - l->hash >= RT_TABLE_FIRST &&
-				      (l->words - l->hash - RT_TABLE_FIRST) / 2 >= l->entries);
+	return !l->entries || (l->words - l->hash - 1) / 2 >= l->entries;
 }
 
 int path_map_open(struct path_map_reader *r, const void *p, size_t n)
@@ -175,8 +174,9 @@ int path_map_next(struct path_map_reader *r, struct path_function *out, struct n
 	if (rc)
 		return rc;
 	how = cursor_u8(&r->at);
-	out->how = how & ~MAP_SHORTENED;
+	out->how = how & ~(MAP_SHORTENED | MAP_BARE);
 	out->shortened = how & MAP_SHORTENED;
+	out->bare = how & MAP_BARE;
 	out->first = cursor_uleb(&r->at);
 	read_values(&r->at, out);
 	if (r->at.failed || out->how >= PATH_HOWS)

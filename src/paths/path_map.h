@@ -6,8 +6,9 @@
  * Graphs are kept as an exact_map is, where "counted" means cut. The map is kept as bytes
  * (path_map.c); reading trusts nothing.
  *
- * What is counted into is an array of words: counters, and behind them a hash table (rt/rt.h) for
- * procedures with more paths than an array should have.
+ * What is counted into is an array of words: counters, and behind them a hash table for procedures
+ * with more paths than an array should have. An entry of the table is a path's key + 1 and its
+ * count; behind the last one is a word for what found no room.
  */
 #ifndef CULPRIT_PATHS_PATH_MAP_H
 #define CULPRIT_PATHS_PATH_MAP_H
@@ -23,7 +24,8 @@ struct path_fixed {
 struct path_function {
 	struct exact_function graph;
 	uint8_t how;          /* enum path_how */
-	bool shortened;       /* edges are cut that no loop needs: paths would be too many */
+	bool shortened;       /* paths were cut to be fewer */
+	bool bare;            /* and so that no variable is needed: none was to be had */
 	uint64_t first;       /* counters from this word on, by number; hashed: keys from this on */
 	VEC(uint64_t) values; /* by edge of the dag */
 	VEC(struct path_fixed) fixed; /* hashed: paths with a counter of their own */

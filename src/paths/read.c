@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 #include "paths/path_map.h"
-#include "rt/rt.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -179,7 +178,7 @@ static void read_procedure(struct reading *r)
 	} else {
 		uint64_t lost = unfinished(r);
 
-		if (f->shortened)
+		if (f->shortened || f->bare)
 			r->rows->list.p[r->first].cuts = more_cuts(f, &r->numbering);
 		r->rows->list.p[r->first].off = lost + (r->source->shared && !lost);
 		r->sum->unfinished += lost;
@@ -194,14 +193,14 @@ static void read_procedure(struct reading *r)
 static void read_table(struct reading *r)
 {
 	const struct path_layout *l = &r->map.layout;
-	const uint64_t *table = r->source->words + l->hash, *entry = table + RT_TABLE_FIRST;
+	const uint64_t *entry = r->source->words + l->hash;
 
 	if (!l->entries)
 		return;
 	for (uint64_t i = 0; i < l->entries; i++, entry += 2)
 		if (entry[0] && entry[1])
 			*vec_add(&r->hashed) = (struct hashed){entry[0] - 1, entry[1]};
-	r->sum->no_room = table[RT_TABLE_NO_ROOM];
+	r->sum->no_room = *entry;
 	vec_sort(&r->hashed, by_key);
 }
 

@@ -36,6 +36,5 @@ void paths_tool(const struct paths_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "paths%s%s", o->full ? "-full" : "",
-		o->atomic ? "-atomic" : "");
+	snprintf(out->name, sizeof out->name, "paths%s", o->atomic ? "-atomic" : "");
 }

@@ -64,6 +64,6 @@ rt_call_\name:
 
 	.text
 	routine thread_block
-	routine path
+	routine context_enter
 
 	.section .note.GNU-stack, "", @progbits

@@ -341,3 +341,10 @@ const struct blob_type blob_context = {
 	.check = context_check,
 	.weight = context_weight,
 };
+
+const struct blob_type blob_pathmap = {
+	.name = "pathmap",
+	.merge = context_merge,
+	.check = context_check,
+	.weight = context_weight,
+};

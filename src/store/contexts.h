@@ -39,6 +39,8 @@ struct context_row {
 
 /* Registered by the store; its weight is the sum of the counts of nodes that are not recursive. */
 extern const struct blob_type blob_context;
+/* What names call paths by heights of the stack (calls/pathmap.h) has the same form. */
+extern const struct blob_type blob_pathmap;
 
 /* The order among rows of one parent: paths by shape, then by image, procedure, site, recursive. */
 int context_row_compare(const struct context_row *a, const struct context_row *b);

@@ -260,6 +260,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_exact);
 	store_register(s, &blob_path);
 	store_register(s, &blob_context);
+	store_register(s, &blob_pathmap);
 	store_register(s, &blob_command);
 	r = open_by_mode(s, e);
 	if (r) {

@@ -1,0 +1,485 @@
+#include "analyze/context_tree.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "store/contexts.h"
+#include "store/edges.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CALLERS_DEEP 64 /* levels of callers that are looked at */
+
+struct procedure_key {
+	uint64_t image, start;
+};
+
+struct procedure_record {
+	struct procedure_key key;
+	uint64_t number;
+};
+
+struct context_tree {
+	struct selection *sel;
+	struct context_tree_options options;
+	struct call_tree *calls;
+	VEC(struct context_node) nodes;
+	VEC(struct context_procedure) procedures;
+	struct hmap index; /* struct procedure_record */
+	struct arena arena;
+	const char *metric;
+	int which; /* of the tree's metrics; -1: calls */
+	double total;
+	uint64_t bytes;
+};
+
+/* ---- profiles ---- */
+
+static int take_profile(void *arg, const struct store_profile *p)
+{
+	struct context_tree *t = arg;
+
+	t->bytes += p->size;
+	return call_tree_add(t->calls, p->data, p->size);
+}
+
+/* A tree goes through many images: which of them are wanted is asked later. */
+static int gather(struct context_tree *t, struct err *e)
+{
+	struct store_filter filter = *selection_filter(t->sel);
+	int rc;
+
+	filter.type = &blob_context;
+	filter.event = filter.image = NULL;
+	rc = store_profiles(selection_store(t->sel), &filter, take_profile, t, e);
+	if (rc == -EBADMSG)
+		return err_set(e, rc, "contexts are damaged: 'culprit db check' says which");
+	if (!rc && !call_tree_size(t->calls))
+		return err_set(e, -ENODATA,
+			"no calling contexts in what was selected; 'culprit record --context -- "
+			"COMMAND' keeps them");
+	return rc;
+}
+
+static int find_metric(struct context_tree *t, struct err *e)
+{
+	const struct metric_names *names = call_tree_metrics(t->calls);
+	const char *name = t->options.metric;
+	struct buf known = {0};
+	int rc;
+
+	if (!name)
+		name = names->n ? names->name[0] : CONTEXT_BY_CALLS;
+	t->which = metric_find(names, name);
+	t->metric = name;
+	if (t->which >= 0 || !strcmp(name, CONTEXT_BY_CALLS))
+		return 0;
+	for (uint32_t i = 0; i < names->n; i++)
+		buf_printf(&known, ", %s", names->name[i]);
+	rc = err_set(e, -EINVAL, "no metric '%s' was measured; there are " CONTEXT_BY_CALLS "%s",
+		name, buf_cstr(&known));
+	buf_deinit(&known);
+	return rc;
+}
+
+/* ---- procedures ---- */
+
+static struct selected_image *image_of(const struct context_tree *t, uint64_t key)
+{
+	struct selected_image *list;
+	size_t n = selection_images(t->sel, &list);
+
+	for (size_t i = 0; i < n && key; i++)
+		if (edge_image_key(list[i].kind, &list[i].identity, list[i].path) == key)
+			return &list[i];
+	return NULL;
+}
+
+static const char *name_of(struct context_tree *t, struct selected_image *im, uint64_t start)
+{
+	const struct procedure *p = NULL;
+	char label[512];
+
+	if (im && !selection_load(t->sel, im, NULL))
+		p = store_procedure_at(&im->procedures, start);
+	if (!im)
+		snprintf(label, sizeof label, start ? "?!0x%llx" : "?", (unsigned long long)start);
+	else
+		procedure_label(p && p->start == start ? p : &(struct procedure){.start = start},
+			im->path, label, sizeof label);
+	return arena_strdup(&t->arena, label);
+}
+
+static uint32_t procedure_of(struct context_tree *t, const struct call_place *at)
+{
+	struct procedure_key key = {at->image, at->procedure};
+	bool fresh;
+	struct procedure_record *r = hmap_put(&t->index, &key, &fresh);
+
+	if (fresh) {
+		struct selected_image *im = image_of(t, at->image);
+
+		r->number = t->procedures.n;
+		*vec_add(&t->procedures) = (struct context_procedure){
+			.name = name_of(t, im, at->procedure), .image = im, .start = at->procedure};
+	}
+	return (uint32_t)r->number;
+}
+
+/* ---- the tree ---- */
+
+/* Contexts that differ in call sites only become one. */
+static struct call_tree *without_sites(const struct call_tree *from)
+{
+	struct call_tree *to = call_tree_create(call_tree_metrics(from));
+	uint32_t n = call_tree_size(from);
+	_cleanup_free_ uint32_t *became = xcalloc(n + 1, sizeof *became);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct call_node *node = call_tree_node(from, i);
+		struct call_place at = node->at;
+		struct call_node *sum;
+
+		at.site = 0;
+		became[i] = call_tree_child(
+			to, node->parent == CALL_NONE ? CALL_NONE : became[node->parent], &at);
+		sum = call_tree_node(to, became[i]);
+		sum->count = metric_sum(sum->count, node->count);
+		for (uint32_t k = 0; k < METRICS_MOST; k++)
+			sum->metrics[k] = metric_sum(sum->metrics[k], node->metrics[k]);
+		for (uint32_t k = 0; k < node->npaths; k++) {
+			const struct call_path *p = call_tree_path(from, node->path + k);
+
+			call_tree_add_path(to, became[i], &p->shape, p->count, p->metrics);
+		}
+	}
+	return to;
+}
+
+static bool is_wanted(const struct context_tree *t, const struct context_procedure *p)
+{
+	const char *image = selection_filter(t->sel)->image, *name = t->options.procedure;
+
+	if (name && strcmp(name, p->name) && fnmatch(name, p->name, 0))
+		return false;
+	return !image || (p->image && (!fnmatch(image, p->image->path, 0) ||
+					      !fnmatch(image, selected_image_name(p->image), 0)));
+}
+
+static struct context_node make_node(struct context_tree *t, uint32_t number)
+{
+	const struct call_node *from = call_tree_node(t->calls, number);
+	struct context_node to = {.parent = from->parent,
+		.depth = from->depth,
+		.procedure = procedure_of(t, &from->at),
+		.source = number,
+		.recursive = from->at.recursive,
+		.site = from->at.site,
+		.count = from->count};
+
+	if (!to.recursive && is_wanted(t, &t->procedures.p[to.procedure]))
+		to.own = (double)(t->which < 0 ? from->count : from->metrics[t->which]);
+	return to;
+}
+
+/* For sorting: nodes by parent, heaviest first. */
+static int compare_siblings(const void *a, const void *b, void *arg)
+{
+	const struct context_node *nodes = arg;
+	const struct context_node *x = &nodes[*(const uint32_t *)a];
+	const struct context_node *y = &nodes[*(const uint32_t *)b];
+
+	if (x->parent != y->parent)
+		return x->parent < y->parent ? -1 : 1;
+	if (x->all != y->all)
+		return x->all > y->all ? -1 : 1;
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return x->source < y->source ? -1 : x->source > y->source;
+}
+
+/* Puts nodes, whose numbers are those of their sources, into preorder. */
+static void order_nodes(struct context_tree *t)
+{
+	uint32_t n = (uint32_t)t->nodes.n, placed = 0;
+	struct context_node *from = t->nodes.p, *to = xcalloc(n + 1, sizeof *to);
+	_cleanup_free_ uint32_t *order = xcalloc(n + 1, sizeof *order);
+	_cleanup_free_ uint32_t *next = xcalloc(n + 1, sizeof *next);
+	_cleanup_free_ uint32_t *child = xcalloc(n + 1, sizeof *child);
+	uint32_t root = CONTEXT_NONE, at;
+
+	for (uint32_t i = 0; i < n; i++) {
+		order[i] = i;
+		child[i] = CONTEXT_NONE;
+	}
+	qsort_r(order, n, sizeof *order, compare_siblings, from);
+	for (uint32_t i = n; i--;) {
+		uint32_t *first = from[order[i]].parent == CONTEXT_NONE
+					  ? &root
+					  : &child[from[order[i]].parent];
+
+		next[order[i]] = *first;
+		*first = order[i];
+	}
+	/* `end` of the old node is where its new one is, until that is known by the children. */
+	for (at = root; at != CONTEXT_NONE;) {
+		to[placed] = from[at];
+		if (from[at].parent != CONTEXT_NONE)
+			to[placed].parent = from[from[at].parent].end;
+		from[at].end = placed++;
+		if (child[at] != CONTEXT_NONE) {
+			at = child[at];
+			continue;
+		}
+		for (; at != CONTEXT_NONE; at = from[at].parent) {
+			to[from[at].end].end = placed;
+			if (next[at] != CONTEXT_NONE)
+				break;
+		}
+		at = at == CONTEXT_NONE ? at : next[at];
+	}
+	free(from);
+	t->nodes.p = to;
+	t->nodes.n = t->nodes.space = n;
+}
+
+static void sum_up(struct context_tree *t)
+{
+	for (size_t i = t->nodes.n; i--;) {
+		struct context_node *n = &t->nodes.p[i];
+
+		n->all += n->own;
+		t->total += n->own;
+		if (n->parent != CONTEXT_NONE)
+			t->nodes.p[n->parent].all += n->all;
+		if (!n->recursive) {
+			t->procedures.p[n->procedure].own += n->own;
+			t->procedures.p[n->procedure].count += n->count;
+			t->procedures.p[n->procedure].records++;
+		}
+	}
+}
+
+static void build(struct context_tree *t)
+{
+	uint32_t n;
+
+	if (!t->options.sites) {
+		struct call_tree *merged;
+
+		call_tree_settle(t->calls);
+		merged = without_sites(t->calls);
+		call_tree_destroy(t->calls);
+		t->calls = merged;
+	}
+	call_tree_settle(t->calls);
+	n = call_tree_size(t->calls);
+	for (uint32_t i = 0; i < n; i++)
+		*vec_add(&t->nodes) = make_node(t, i);
+	sum_up(t);
+	order_nodes(t);
+}
+
+static struct context_tree *make_tree(
+	struct selection *sel, const struct context_tree_options *o, struct call_tree *calls)
+{
+	struct context_tree *t = xcalloc(1, sizeof *t);
+
+	t->sel = sel;
+	t->options = *o;
+	t->calls = calls;
+	hmap_init(&t->index, sizeof(struct procedure_record),
+		offsetof(struct procedure_record, number));
+	return t;
+}
+
+int context_tree_create(struct selection *sel, const struct context_tree_options *o,
+	struct context_tree **out, struct err *e)
+{
+	struct context_tree *t = make_tree(sel, o, call_tree_create(NULL));
+	int rc = gather(t, e);
+
+	if (!rc)
+		rc = find_metric(t, e);
+	if (rc) {
+		context_tree_destroy(t);
+		return rc;
+	}
+	build(t);
+	*out = t;
+	return 0;
+}
+
+void context_tree_destroy(struct context_tree *t)
+{
+	if (!t)
+		return;
+	call_tree_destroy(t->calls);
+	vec_deinit(&t->nodes);
+	vec_deinit(&t->procedures);
+	hmap_deinit(&t->index);
+	arena_deinit(&t->arena);
+	free(t);
+}
+
+/* ---- who called ---- */
+
+static uint32_t caller_node(struct context_tree *to, uint32_t parent, const struct context_tree *t,
+	const struct context_node *n)
+{
+	const struct call_place *from = &call_tree_node(t->calls, n->source)->at;
+	uint32_t number = call_tree_child(to->calls, parent,
+		&(struct call_place){.image = from->image, .procedure = from->procedure});
+
+	if (number == to->nodes.n)
+		*vec_add(&to->nodes) = (struct context_node){.parent = parent,
+			.depth = parent == CALL_NONE ? 0 : to->nodes.p[parent].depth + 1,
+			.procedure = procedure_of(to, from),
+			.source = number};
+	return number;
+}
+
+/* One context, from its end to the root: everybody on the way is to blame for all of it. */
+static void add_callers(
+	struct context_tree *to, const struct context_tree *t, const struct context_node *n)
+{
+	double own = n->own;
+	uint64_t count = n->count;
+	uint32_t at = caller_node(to, CALL_NONE, t, n);
+
+	to->nodes.p[at].own += own;
+	for (uint32_t deep = 0;; deep++) {
+		to->nodes.p[at].all += own;
+		to->nodes.p[at].count += count;
+		if (n->parent == CONTEXT_NONE || deep == CALLERS_DEEP)
+			break;
+		n = &t->nodes.p[n->parent];
+		at = caller_node(to, at, t, n);
+	}
+}
+
+struct context_tree *context_tree_callers(const struct context_tree *t, double least)
+{
+	struct context_tree *to = make_tree(t->sel, &t->options, call_tree_create(NULL));
+
+	to->metric = t->metric;
+	to->which = t->which;
+	to->total = t->total;
+	vec_each (n, &t->nodes)
+		if (n->own > 0 && t->procedures.p[n->procedure].own >= least)
+			add_callers(to, t, n);
+	call_tree_settle(to->calls);
+	order_nodes(to);
+	return to;
+}
+
+/* ---- what there is ---- */
+
+const char *context_tree_metric(const struct context_tree *t)
+{
+	return t->metric;
+}
+
+bool context_tree_measured(const struct context_tree *t)
+{
+	return t->which >= 0;
+}
+
+double context_tree_total(const struct context_tree *t)
+{
+	return t->total;
+}
+
+size_t context_tree_nodes(const struct context_tree *t, const struct context_node **out)
+{
+	*out = t->nodes.p;
+	return t->nodes.n;
+}
+
+size_t context_tree_procedures(const struct context_tree *t, const struct context_procedure **out)
+{
+	*out = t->procedures.p;
+	return t->procedures.n;
+}
+
+const struct call_tree *context_tree_calls(const struct context_tree *t)
+{
+	return t->calls;
+}
+
+/* The block of a record's paths that a call site is in, 0: none. */
+static uint64_t block_of(const struct context_tree *t, const struct call_node *n, uint64_t site)
+{
+	uint64_t block = 0;
+
+	for (uint32_t i = 0; i < n->npaths; i++) {
+		const struct path_shape *s = &call_tree_path(t->calls, n->path + i)->shape;
+
+		for (uint32_t k = 0; k < s->n; k++)
+			if (s->blocks[k] <= site && s->blocks[k] > block)
+				block = s->blocks[k];
+	}
+	return block;
+}
+
+/* Whether only one path of its record leads to a call. */
+static bool has_one_path(const struct context_tree *t, const struct call_node *n, uint64_t site)
+{
+	uint64_t block = block_of(t, n, site);
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < n->npaths && block && found < 2; i++) {
+		const struct path_shape *s = &call_tree_path(t->calls, n->path + i)->shape;
+		bool on_it = false;
+
+		for (uint32_t k = 0; k < s->n; k++)
+			on_it |= s->blocks[k] == block;
+		found += on_it;
+	}
+	return found == 1;
+}
+
+void context_tree_size(const struct context_tree *t, struct context_size *out)
+{
+	double heights = 0;
+	uint32_t children = 0;
+
+	*out = (struct context_size){
+		.bytes = t->bytes, .nodes = 0, .procedures = (uint32_t)t->procedures.n};
+	for (uint32_t i = 0; i < t->nodes.n; i++) {
+		const struct context_node *n = &t->nodes.p[i];
+		const struct call_node *from = call_tree_node(t->calls, n->source);
+
+		out->recursive += n->recursive;
+		out->sites += n->site != 0;
+		if (n->site && n->parent != CONTEXT_NONE)
+			out->one_path += has_one_path(
+				t, call_tree_node(t->calls, t->nodes.p[n->parent].source), n->site);
+		if (n->recursive)
+			continue;
+		out->nodes++;
+		out->paths += from->npaths;
+		out->roots += n->parent == CONTEXT_NONE;
+		children += n->parent != CONTEXT_NONE;
+		out->interior += n->end > i + 1;
+		if (n->end == i + 1) {
+			out->leaves++;
+			heights += n->depth + 1;
+		}
+		if (n->depth + 1 > out->deepest)
+			out->deepest = n->depth + 1;
+	}
+	out->degree = out->interior ? (double)children / out->interior : 0;
+	out->height = out->leaves ? heights / out->leaves : 0;
+	for (uint32_t i = 0; i < t->procedures.n; i++)
+		if (t->procedures.p[i].records > out->replication) {
+			out->replication = t->procedures.p[i].records;
+			out->replicated = i;
+		}
+}

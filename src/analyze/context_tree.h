@@ -1,0 +1,86 @@
+/*
+ * The calling contexts that a selection holds: one tree, heaviest children first, with names
+ * (Ammons, Ball and Larus, PLDI 97, section 4 and table 3).
+ *
+ * A node's own weight is what it has of the metric that is asked for, without callees; `all` has
+ * its callees in it. A recursive node stands for an ancestor and weighs nothing: what was called
+ * there is in the ancestor. Nodes that the filter's image or the procedure pattern leave out keep
+ * their place and weigh nothing.
+ */
+#ifndef CULPRIT_ANALYZE_CONTEXT_TREE_H
+#define CULPRIT_ANALYZE_CONTEXT_TREE_H
+
+#include "analyze/selection.h"
+#include "calls/tree.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct context_tree;
+
+#define CONTEXT_BY_CALLS "calls"
+#define CONTEXT_NONE     UINT32_MAX
+
+struct context_procedure {
+	const char *name;                   /* never NULL */
+	const struct selected_image *image; /* NULL: not in the database */
+	uint64_t start;
+	uint32_t records; /* contexts that it has */
+	double own;       /* in all of them */
+	uint64_t count;
+};
+
+struct context_node {
+	uint32_t parent;     /* CONTEXT_NONE: a root */
+	uint32_t depth, end; /* end: number of the first node behind all below it */
+	uint32_t procedure;  /* number */
+	uint32_t source;     /* the node of context_tree_calls */
+	bool recursive;
+	uint64_t site, count;
+	double own, all;
+};
+
+/* Table 3 of the paper: how large the tree is. */
+struct context_size {
+	uint64_t bytes; /* of the profiles, unpacked */
+	uint32_t nodes, roots, interior, leaves, recursive, procedures;
+	double degree;        /* children of interior nodes, mean */
+	double height;        /* of leaves, mean */
+	uint32_t deepest;     /* the largest height */
+	uint32_t replication; /* most records of one procedure */
+	uint32_t replicated;  /* whose */
+	uint32_t sites;       /* that were called from, in all records */
+	uint32_t one_path;    /* of these, reached by one path only; 0 without paths */
+	uint64_t paths;       /* in all records */
+};
+
+struct context_tree_options {
+	const char *metric;    /* NULL: the first that was measured, else calls */
+	const char *procedure; /* glob over names, NULL: all */
+	bool sites;            /* contexts that differ in a call site only stay apart */
+};
+
+/* -ENODATA when there are none, -EINVAL for a metric that is not there. */
+int context_tree_create(struct selection *sel, const struct context_tree_options *o,
+	struct context_tree **out, struct err *e);
+void context_tree_destroy(struct context_tree *t); /* takes NULL */
+
+const char *context_tree_metric(const struct context_tree *t);
+bool context_tree_measured(const struct context_tree *t); /* it is one of the profile's */
+double context_tree_total(const struct context_tree *t);  /* the own weight of all nodes */
+/* In preorder, siblings by weight. */
+size_t context_tree_nodes(const struct context_tree *t, const struct context_node **out);
+size_t context_tree_procedures(const struct context_tree *t, const struct context_procedure **out);
+void context_tree_size(const struct context_tree *t, struct context_size *out);
+/* What it was made of: paths and metrics by node. */
+const struct call_tree *context_tree_calls(const struct context_tree *t);
+
+/*
+ * Who called: roots are the procedures with at least `least` of the own weight, and below each node
+ * are its callers, weighted by what they are to blame for. Destroy it as any other.
+ */
+struct context_tree *context_tree_callers(const struct context_tree *t, double least);
+
+#endif

@@ -1,0 +1,267 @@
+#include "calls/pathmap.h"
+
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Leaves that are no calls have these in the place of an image's key: a height (as `procedure`, its
+ * kind as `site`), and at the root a verdict. Keys of images are hashes, which never are so small.
+ */
+#define KEY_HEIGHT  1
+#define KEY_VERDICT 2
+
+#define SAMPLED "sampled" /* the metric of heights */
+
+/* Compared as bytes: there is nothing between the fields. */
+struct place_key {
+	uint64_t image, procedure;
+	int64_t height;
+	uint64_t kind;
+};
+
+struct place {
+	struct place_key key;
+	uint32_t first, n; /* candidates, linked */
+};
+
+struct candidate {
+	uint32_t node; /* the path */
+	uint32_t leaf; /* its height, which counts */
+	uint32_t next;
+};
+
+struct path_map {
+	struct call_tree *tree;
+	struct hmap places; /* struct place */
+	VEC(struct candidate) candidates;
+};
+
+struct path_map *path_map_create(void)
+{
+	struct path_map *m = xcalloc(1, sizeof *m);
+	struct metric_names names = {0};
+
+	metric_add(&names, SAMPLED);
+	m->tree = call_tree_create(&names);
+	hmap_init(&m->places, sizeof(struct place), sizeof(struct place_key));
+	return m;
+}
+
+void path_map_destroy(struct path_map *m)
+{
+	if (!m)
+		return;
+	call_tree_destroy(m->tree);
+	hmap_deinit(&m->places);
+	vec_deinit(&m->candidates);
+	free(m);
+}
+
+struct call_tree *path_map_tree(const struct path_map *m)
+{
+	return m->tree;
+}
+
+size_t path_map_size(const struct path_map *m)
+{
+	return m->candidates.n;
+}
+
+/* ---- looking up ---- */
+
+static struct place_key key_of(enum stack_kind kind, const struct path_frame *f)
+{
+	return (struct place_key){f->image, f->procedure, f->height, kind};
+}
+
+/* By what was sampled, then by what was seen, then by age. */
+static bool is_likelier(
+	const struct path_map *m, const struct candidate *a, const struct candidate *b)
+{
+	const struct call_node *x = call_tree_node(m->tree, a->leaf);
+	const struct call_node *y = call_tree_node(m->tree, b->leaf);
+
+	if (x->metrics[0] != y->metrics[0])
+		return x->metrics[0] > y->metrics[0];
+	if (x->count != y->count)
+		return x->count > y->count;
+	return a->node < b->node;
+}
+
+static const struct candidate *likeliest(const struct path_map *m, const struct place *p)
+{
+	const struct candidate *best = NULL;
+
+	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next) {
+		const struct candidate *c = &m->candidates.p[i];
+
+		if (!best || is_likelier(m, c, best))
+			best = c;
+	}
+	return best;
+}
+
+static struct candidate *find_candidate(
+	const struct path_map *m, const struct place *p, uint32_t node)
+{
+	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next)
+		if (m->candidates.p[i].node == node)
+			return &m->candidates.p[i];
+	return NULL;
+}
+
+uint32_t path_map_find(const struct path_map *m, enum stack_kind kind,
+	const struct path_frame *frame, uint32_t *others)
+{
+	struct place_key key = key_of(kind, frame);
+	const struct place *p = hmap_get(&m->places, &key);
+	const struct candidate *best = likeliest(m, p);
+
+	*others = best ? p->n - 1 : 0;
+	return best ? best->node : CALL_NONE;
+}
+
+/* ---- learning ---- */
+
+/* The node of a call from this one: an ancestor, if it is the same procedure. */
+static uint32_t call_from(struct path_map *m, uint32_t node, const struct path_frame *f)
+{
+	for (uint32_t up = node; up != CALL_NONE; up = call_tree_node(m->tree, up)->parent) {
+		const struct call_place *at = &call_tree_node(m->tree, up)->at;
+
+		if (at->image == f->image && at->procedure == f->procedure)
+			return up;
+	}
+	return call_tree_child(
+		m->tree, node, &(struct call_place){.image = f->image, .procedure = f->procedure});
+}
+
+/* The node's leaf for this height, which the index knows then. */
+static uint32_t leaf_of(
+	struct path_map *m, uint32_t node, enum stack_kind kind, const struct path_frame *f)
+{
+	struct place_key key = key_of(kind, f);
+	struct place *p;
+	struct candidate *c;
+	bool fresh;
+
+	p = hmap_put(&m->places, &key, &fresh);
+	if (fresh)
+		p->first = CALL_NONE;
+	c = find_candidate(m, p, node);
+	if (c)
+		return c->leaf;
+	c = vec_add(&m->candidates);
+	*c = (struct candidate){.node = node, .next = p->first};
+	c->leaf = call_tree_child(m->tree, node,
+		&(struct call_place){.image = KEY_HEIGHT,
+			.procedure = (uint64_t)f->height,
+			.site = kind,
+			.recursive = true});
+	p->first = (uint32_t)m->candidates.n - 1;
+	p->n++;
+	return c->leaf;
+}
+
+static uint32_t verdict_node(const struct path_map *m, enum path_verdict v)
+{
+	return call_tree_child(m->tree, CALL_NONE,
+		&(struct call_place){.image = KEY_VERDICT, .procedure = v, .recursive = true});
+}
+
+static enum path_verdict judge_path(
+	const struct path_map *m, enum stack_kind kind, const struct path_frame *f, uint32_t node)
+{
+	struct place_key key = key_of(kind, f);
+	const struct place *p = hmap_get(&m->places, &key);
+	const struct candidate *best = likeliest(m, p);
+
+	if (!best)
+		return PATH_MISSING;
+	if (best->node == node)
+		return p->n == 1 ? PATH_PRECISE : PATH_FIRST;
+	return find_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
+}
+
+uint32_t path_map_learn(struct path_map *m, enum stack_kind kind, const struct path_frame *frames,
+	size_t n, bool judge)
+{
+	_cleanup_free_ uint32_t *path = xcalloc(n + 1, sizeof *path);
+	uint32_t node = CALL_NONE;
+
+	for (size_t i = n; i-- > 0;)
+		path[i] = node = call_from(m, node, &frames[i]);
+	if (judge && n)
+		call_tree_node(m->tree, verdict_node(m, judge_path(m, kind, &frames[0], node)))
+			->count++;
+	for (size_t i = 0; i < n; i++) {
+		struct call_node *leaf =
+			call_tree_node(m->tree, leaf_of(m, path[i], kind, &frames[i]));
+
+		leaf->count++;
+		leaf->metrics[0] += !i;
+	}
+	return node;
+}
+
+/* ---- verdicts ---- */
+
+void path_map_verdicts(const struct path_map *m, uint64_t out[PATH_VERDICTS])
+{
+	for (unsigned i = 0; i < PATH_VERDICTS; i++)
+		out[i] = call_tree_node(m->tree, verdict_node(m, (enum path_verdict)i))->count;
+}
+
+double path_map_precision(const uint64_t verdicts[PATH_VERDICTS])
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < PATH_VERDICTS; i++)
+		all += verdicts[i];
+	return all ? (double)(verdicts[PATH_PRECISE] + verdicts[PATH_FIRST]) / (double)all : -1;
+}
+
+/* ---- as a profile ---- */
+
+/* Takes a node that came with a stored map into the index; false when it makes no sense. */
+static bool take_node(struct path_map *m, uint32_t number)
+{
+	const struct call_node *n = call_tree_node(m->tree, number);
+	struct path_frame f = {.height = (int64_t)n->at.procedure};
+	uint64_t kind = n->at.site;
+
+	if (n->at.image == KEY_VERDICT)
+		return n->at.recursive && n->parent == CALL_NONE && f.height < PATH_VERDICTS &&
+		       f.height >= 0;
+	if (n->at.image != KEY_HEIGHT)
+		return !n->at.recursive;
+	if (!n->at.recursive || n->parent == CALL_NONE || kind >= STACK_KINDS)
+		return false;
+	f.image = call_tree_node(m->tree, n->parent)->at.image;
+	f.procedure = call_tree_node(m->tree, n->parent)->at.procedure;
+	leaf_of(m, n->parent, (enum stack_kind)kind, &f);
+	return true;
+}
+
+int path_map_add(struct path_map *m, const void *p, size_t n)
+{
+	uint32_t before = call_tree_size(m->tree);
+
+	if (call_tree_add(m->tree, p, n) || call_tree_metrics(m->tree)->n != 1)
+		return -EBADMSG;
+	/* The nodes that come with it: finding them again in the index makes no new ones. */
+	for (uint32_t i = before, end = call_tree_size(m->tree); i < end; i++)
+		if (!take_node(m, i))
+			return -EBADMSG;
+	return 0;
+}
+
+void path_map_pack(struct path_map *m, struct buf *out)
+{
+	call_tree_pack(m->tree, out);
+}

@@ -1,0 +1,341 @@
+/*
+ * culprit calls: calling contexts, as a tree from the top or from the bottom, as hot contexts,
+ * folded stacks or a flame graph.
+ */
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "cmd/calls_view.h"
+#include "cmd/path_format.h"
+#include "export/flame.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_DEFAULT 0.01
+
+/* ---- contexts as lists ---- */
+
+static int compare_own(const void *a, const void *b)
+{
+	const struct context_node *x = *(const struct context_node *const *)a;
+	const struct context_node *y = *(const struct context_node *const *)b;
+
+	if (x->own != y->own)
+		return x->own > y->own ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+size_t calls_hot(const struct calls_view *v, double least, const struct context_node ***out)
+{
+	const struct context_node *nodes;
+	size_t n = context_tree_nodes(v->tree, &nodes), found = 0;
+	double weight = least * context_tree_total(v->tree);
+
+	*out = xcalloc(n + 1, sizeof **out);
+	for (size_t i = 0; i < n; i++)
+		if (!nodes[i].recursive && nodes[i].own > 0 && nodes[i].own >= weight)
+			(*out)[found++] = &nodes[i];
+	qsort(*out, found, sizeof **out, compare_own);
+	return found;
+}
+
+void calls_chain_of(const struct calls_view *v, const struct context_node *n, calls_chain *out)
+{
+	const struct context_node *nodes;
+	uint32_t at;
+
+	context_tree_nodes(v->tree, &nodes);
+	out->n = 0;
+	vec_reserve(out, n->depth + 1);
+	out->n = n->depth + 1;
+	at = (uint32_t)(n - nodes);
+	for (size_t i = out->n; i--; at = nodes[at].parent)
+		out->p[i] = at;
+}
+
+/* ---- JSON ---- */
+
+static void put_frames(struct json *j, const struct calls_view *v, const calls_chain *chain)
+{
+	const struct context_procedure *procedures;
+	const struct context_node *nodes;
+
+	context_tree_procedures(v->tree, &procedures);
+	context_tree_nodes(v->tree, &nodes);
+	json_key(j, "path");
+	json_open(j, '[');
+	vec_each (at, chain)
+		json_str(j, procedures[nodes[*at].procedure].name);
+	json_close(j);
+	json_key(j, "frames");
+	json_open(j, '[');
+	vec_each (at, chain) {
+		const struct context_procedure *p = &procedures[nodes[*at].procedure];
+
+		json_open(j, '{');
+		json_kstr(j, "image", p->image ? p->image->path : NULL);
+		json_kaddr(j, "start", p->start);
+		if (nodes[*at].site)
+			json_kaddr(j, "site", nodes[*at].site);
+		json_close(j);
+	}
+	json_close(j);
+}
+
+static void put_paths(struct json *j, const struct call_tree *calls, const struct call_node *n)
+{
+	json_key(j, "paths");
+	json_open(j, '[');
+	for (uint32_t i = 0; i < n->npaths; i++) {
+		const struct call_path *p = call_tree_path(calls, n->path + i);
+
+		json_open(j, '{');
+		json_kstr(j, "begins", path_start_name(p->shape.start));
+		json_kstr(j, "ends", path_end_name(p->shape.end));
+		if (p->shape.next)
+			json_kaddr(j, "next", p->shape.next);
+		json_key(j, "blocks");
+		json_open(j, '[');
+		for (uint32_t k = 0; k < p->shape.n; k++)
+			json_addr(j, p->shape.blocks[k]);
+		json_close(j);
+		json_kuint(j, "count", p->count);
+		json_close(j);
+	}
+	json_close(j);
+}
+
+static void put_metrics(struct json *j, const struct call_tree *calls, const struct call_node *n)
+{
+	const struct metric_names *names = call_tree_metrics(calls);
+
+	json_key(j, "metrics");
+	json_open(j, '{');
+	for (uint32_t i = 0; i < names->n; i++)
+		json_kuint(j, names->name[i], n->metrics[i]);
+	json_close(j);
+}
+
+/* What is recursive below a node: the calls that closed there. */
+static void put_recursive(struct json *j, const struct calls_view *v, const struct context_node *n)
+{
+	const struct context_procedure *procedures;
+	const struct context_node *nodes;
+	uint32_t at;
+
+	context_tree_procedures(v->tree, &procedures);
+	context_tree_nodes(v->tree, &nodes);
+	json_key(j, "recursive");
+	json_open(j, '[');
+	for (at = (uint32_t)(n - nodes) + 1; at < n->end; at = nodes[at].end)
+		if (nodes[at].recursive) {
+			json_open(j, '{');
+			json_kstr(j, "procedure", procedures[nodes[at].procedure].name);
+			json_kuint(j, "count", nodes[at].count);
+			json_close(j);
+		}
+	json_close(j);
+}
+
+static void put_context(struct json *j, const struct calls_view *v, const struct context_node *n,
+	calls_chain *chain)
+{
+	const struct call_tree *calls = context_tree_calls(v->tree);
+	const struct call_node *from = call_tree_node(calls, n->source);
+	double total = context_tree_total(v->tree);
+
+	calls_chain_of(v, n, chain);
+	json_open(j, '{');
+	put_frames(j, v, chain);
+	json_kuint(j, "samples", 0);
+	json_kuint(j, "count", n->count);
+	json_kshare(j, "share", total > 0 ? n->own / total : 0);
+	json_kshare(j, "with_callees", total > 0 ? n->all / total : 0);
+	json_kstr(j, "known", "exact");
+	put_metrics(j, calls, from);
+	put_recursive(j, v, n);
+	if (from->npaths)
+		put_paths(j, calls, from);
+	json_close(j);
+}
+
+void calls_print_json(struct calls_view *v)
+{
+	_cleanup_free_ const struct context_node **hot = NULL;
+	size_t n = calls_hot(v, v->report.has_min_share ? v->least : 0, &hot);
+	calls_chain chain = {0};
+	struct json j;
+
+	json_init(&j, stdout);
+	json_open(&j, '{');
+	json_kdouble(&j, "precision", 1);
+	json_kstr(&j, "metric", context_tree_metric(v->tree));
+	json_kdouble(&j, "total", context_tree_total(v->tree));
+	json_key(&j, "contexts");
+	json_open(&j, '[');
+	for (size_t i = 0; i < n && (!v->report.rows || i < v->report.rows); i++)
+		put_context(&j, v, hot[i], &chain);
+	json_close(&j);
+	json_close(&j);
+	vec_deinit(&chain);
+}
+
+/* ---- for other programs ---- */
+
+/* A frame's name may have what separates frames, or ends a line. */
+static void put_folded(FILE *out, const char *name)
+{
+	for (; *name; name++)
+		fputc(*name == ';' ? ':' : (unsigned char)*name < 0x20 ? '?' : *name, out);
+}
+
+static void print_folded(const struct calls_view *v, FILE *out)
+{
+	const struct context_procedure *procedures;
+	const struct context_node *nodes;
+	size_t n = context_tree_nodes(v->tree, &nodes);
+	calls_chain chain = {0};
+
+	context_tree_procedures(v->tree, &procedures);
+	for (size_t i = 0; i < n; i++) {
+		if (nodes[i].recursive || nodes[i].own < 1)
+			continue;
+		calls_chain_of(v, &nodes[i], &chain);
+		vec_each (at, &chain) {
+			if (at != chain.p)
+				fputc(';', out);
+			put_folded(out, procedures[nodes[*at].procedure].name);
+		}
+		fprintf(out, " %.0f\n", nodes[i].own);
+	}
+	vec_deinit(&chain);
+}
+
+static void print_svg(const struct calls_view *v, FILE *out)
+{
+	const struct context_procedure *procedures;
+	const struct context_node *nodes;
+	size_t n = context_tree_nodes(v->tree, &nodes), kept = 0;
+	_cleanup_free_ struct flame_box *boxes = xcalloc(n + 1, sizeof *boxes);
+	_cleanup_free_ char *subtitle = xasprintf("%zu contexts, %.0f %s; callers below callees", n,
+		context_tree_total(v->tree), context_tree_metric(v->tree));
+
+	context_tree_procedures(v->tree, &procedures);
+	for (size_t i = 0; i < n; i++)
+		if (!nodes[i].recursive)
+			boxes[kept++] = (struct flame_box){.depth = nodes[i].depth,
+				.weight = nodes[i].all,
+				.name = procedures[nodes[i].procedure].name};
+	flame_write(&(struct flame){.title = v->report.input,
+			    .subtitle = subtitle,
+			    .unit = context_tree_metric(v->tree),
+			    .total = context_tree_total(v->tree),
+			    .boxes = boxes,
+			    .n = kept},
+		out);
+}
+
+static int print_other(const struct calls_view *v, struct err *e)
+{
+	FILE *out = stdout;
+	int rc = v->output ? cmd_output_open(v->output, &out, e) : 0;
+
+	if (rc)
+		return rc;
+	if (v->form == CALLS_SVG)
+		print_svg(v, out);
+	else
+		print_folded(v, out);
+	return v->output ? cmd_output_close(v->output, out, e) : 0;
+}
+
+/* ---- options ---- */
+
+enum {
+	CALLS_OPTION_METRIC = REPORT_LAST,
+	CALLS_OPTION_SITES,
+	CALLS_OPTION_FORM, /* and those behind it, in the order of enum calls_form */
+};
+
+static int calls_option(void *arg, int c, const char *value)
+{
+	struct calls_view *v = arg;
+
+	if (c == CALLS_OPTION_METRIC)
+		v->metric = value;
+	else if (c == CALLS_OPTION_SITES)
+		v->sites = true;
+	else if (c == 'o')
+		v->output = value;
+	else if (c >= CALLS_OPTION_FORM && c <= CALLS_OPTION_FORM + CALLS_SVG)
+		v->form = c - CALLS_OPTION_FORM;
+	else
+		return 1;
+	return 0;
+}
+
+static int parse(struct calls_view *v, int argc, char **argv)
+{
+	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG,
+		REPORT_MIN_SHARE_LONG, {"output", required_argument, NULL, 'o'},
+		{"metric", required_argument, NULL, CALLS_OPTION_METRIC},
+		{"sites", no_argument, NULL, CALLS_OPTION_SITES},
+		{"top-down", no_argument, NULL, CALLS_OPTION_FORM + CALLS_TREE},
+		{"bottom-up", no_argument, NULL, CALLS_OPTION_FORM + CALLS_CALLERS},
+		{"hot", no_argument, NULL, CALLS_OPTION_FORM + CALLS_HOT},
+		{"size", no_argument, NULL, CALLS_OPTION_FORM + CALLS_SIZE},
+		{"folded", no_argument, NULL, CALLS_OPTION_FORM + CALLS_FOLDED},
+		{"svg", no_argument, NULL, CALLS_OPTION_FORM + CALLS_SVG}, {0}};
+	static const struct report_verb verb = {
+		"calls", ":n:o:" REPORT_SHORT, options, calls_option};
+	int rc = report_parse(&v->report, &verb, v, argc, argv);
+
+	if (!rc)
+		rc = report_no_operand("calls", argc, argv);
+	if (!rc && v->output && v->form != CALLS_SVG && v->form != CALLS_FOLDED)
+		return cmd_usage("calls", "-o goes with --svg and --folded");
+	return rc;
+}
+
+/* ---- the whole ---- */
+
+static int report(struct calls_view *v, struct err *e)
+{
+	struct context_tree_options o = {.metric = v->metric,
+		.procedure = v->report.procedure,
+		.sites = v->sites || v->form == CALLS_SIZE};
+	int rc = report_select(&v->report, NULL, e);
+
+	v->least = v->report.has_min_share ? v->report.min_share : LEAST_DEFAULT;
+	if (!rc)
+		rc = context_tree_create(v->report.sel, &o, &v->tree, e);
+	if (rc)
+		return rc;
+	if (!v->report.json && (v->form == CALLS_SVG || v->form == CALLS_FOLDED))
+		return print_other(v, e);
+	report_pager(&v->report);
+	if (v->report.json)
+		calls_print_json(v);
+	else
+		calls_print_text(v);
+	return 0;
+}
+
+int cmd_calls(int argc, char **argv)
+{
+	struct calls_view v = {0};
+	struct err e = {0};
+	int code = parse(&v, argc, argv);
+
+	if (code < 0)
+		code = cmd_help_text("calls");
+	else if (!code && report(&v, &e))
+		code = cmd_fail(&e);
+	context_tree_destroy(v.tree);
+	report_deinit(&v.report);
+	return code;
+}

@@ -1,0 +1,201 @@
+/* What `culprit calls` prints for people. */
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/table.h"
+#include "base/term.h"
+#include "cmd/calls_view.h"
+
+#include <inttypes.h>
+
+#define INDENT_MOST 40 /* levels; deeper ones tell their depth */
+#define HOT_ROWS    50
+
+static double percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+/* ---- trees ---- */
+
+static void put_name(struct table *t, const struct context_node *n,
+	const struct context_procedure *p, const char *arrow)
+{
+	int levels = n->depth < INDENT_MOST ? (int)n->depth : INDENT_MOST;
+	struct buf text = {0};
+
+	buf_printf(&text, "%*s%s%s", 2 * levels, "", n->depth ? arrow : "", p->name);
+	if (n->depth > INDENT_MOST)
+		buf_printf(&text, " (level %" PRIu32 ")", n->depth);
+	if (n->site)
+		buf_printf(&text, " from %" PRIx64, n->site);
+	if (n->recursive)
+		buf_printf(&text, " (recursive)");
+	table_cell(t, "%s", buf_cstr(&text));
+	buf_deinit(&text);
+}
+
+static void put_node(struct table *t, const struct context_tree *tree, const struct context_node *n,
+	const char *arrow)
+{
+	double total = context_tree_total(tree);
+	const struct context_procedure *procedures;
+
+	context_tree_procedures(tree, &procedures);
+	if (n->recursive) {
+		table_cell(t, "%s", "");
+		table_cell(t, "%s", "");
+	} else {
+		table_cell(t, "%.2f%%", percent(n->all, total));
+		table_cell(t, n->own > 0 ? "%.2f%%" : "", percent(n->own, total));
+	}
+	if (n->recursive && !n->count)
+		table_cell(t, "%s", "");
+	else
+		table_cell(t, "%" PRIu64, n->count);
+	put_name(t, n, &procedures[n->procedure], arrow);
+	table_row(t);
+}
+
+/* Nodes with enough of the weight, and recursion among them; how many others there are. */
+static uint64_t put_nodes(struct table *t, const struct calls_view *v,
+	const struct context_tree *tree, const char *arrow)
+{
+	const struct context_node *nodes;
+	size_t n = context_tree_nodes(tree, &nodes);
+	double least = v->least * context_tree_total(tree);
+	uint64_t left = v->report.rows ? v->report.rows : UINT64_MAX, hidden = 0;
+
+	for (size_t i = 0; i < n;) {
+		if ((!nodes[i].recursive && nodes[i].all < least) || !left) {
+			hidden += nodes[i].end - i;
+			i = nodes[i].end;
+			continue;
+		}
+		put_node(t, tree, &nodes[i++], arrow);
+		left--;
+	}
+	return hidden;
+}
+
+static void print_tree(const struct calls_view *v, const struct context_tree *tree,
+	const char *what, const char *arrow)
+{
+	struct table *t = table_create(">>><");
+	uint64_t hidden;
+
+	table_cell(t, "%s", context_tree_metric(tree));
+	table_cell(t, "own");
+	table_cell(t, "calls");
+	table_cell(t, "%s", what);
+	table_row(t);
+	table_header(t);
+	hidden = put_nodes(t, v, tree, arrow);
+	table_print(t, stdout, term_width());
+	table_destroy(t);
+	if (hidden)
+		printf("and %" PRIu64 " more with less than %g%% (--min-share, -n)\n", hidden,
+			100 * v->least);
+}
+
+static void print_callers(const struct calls_view *v)
+{
+	struct context_tree *callers =
+		context_tree_callers(v->tree, v->least * context_tree_total(v->tree));
+
+	print_tree(v, callers, "procedure, and its callers", "< ");
+	context_tree_destroy(callers);
+}
+
+/* ---- hot contexts ---- */
+
+static void put_hot(struct table *t, const struct calls_view *v, const struct context_node *n,
+	double sum, calls_chain *chain)
+{
+	double total = context_tree_total(v->tree);
+	const struct context_procedure *procedures;
+	const struct context_node *nodes;
+	struct buf text = {0};
+
+	context_tree_procedures(v->tree, &procedures);
+	context_tree_nodes(v->tree, &nodes);
+	calls_chain_of(v, n, chain);
+	vec_each (at, chain)
+		buf_printf(&text, "%s%s", at == chain->p ? "" : " > ",
+			procedures[nodes[*at].procedure].name);
+	table_cell(t, "%.2f%%", percent(n->own, total));
+	table_cell(t, "%.1f%%", percent(sum, total));
+	table_cell(t, "%" PRIu64, n->count);
+	table_cell(t, "%s", buf_cstr(&text));
+	table_row(t);
+	buf_deinit(&text);
+}
+
+static void print_hot(const struct calls_view *v)
+{
+	_cleanup_free_ const struct context_node **hot = NULL;
+	size_t n = calls_hot(v, v->least, &hot), most = v->report.rows ? v->report.rows : HOT_ROWS;
+	struct table *t = table_create(">>><");
+	calls_chain chain = {0};
+	double sum = 0;
+
+	table_cell(t, "%s", context_tree_metric(v->tree));
+	table_cell(t, "sum");
+	table_cell(t, "calls");
+	table_cell(t, "context");
+	table_row(t);
+	table_header(t);
+	for (size_t i = 0; i < n && i < most; i++) {
+		sum += hot[i]->own;
+		put_hot(t, v, hot[i], sum, &chain);
+	}
+	table_print(t, stdout, 0);
+	table_destroy(t);
+	vec_deinit(&chain);
+	if (!n)
+		printf("no context is hot; --min-share shows those with less\n");
+	if (n > most)
+		printf("and %zu more (-n shows more)\n", n - most);
+}
+
+/* ---- the paper's table 3 ---- */
+
+static void print_size(const struct calls_view *v)
+{
+	const struct context_procedure *procedures;
+	struct context_size s;
+
+	context_tree_procedures(v->tree, &procedures);
+	context_tree_size(v->tree, &s);
+	printf("%-28s %" PRIu64 " bytes\n", "profile", s.bytes);
+	printf("%-28s %" PRIu32 ", of %" PRIu32 " procedures\n", "nodes", s.nodes, s.procedures);
+	printf("%-28s %.2f\n", "children of an inner node", s.degree);
+	printf("%-28s %.1f mean, %" PRIu32 " most\n", "height", s.height, s.deepest);
+	printf("%-28s %" PRIu32 ", ", "most nodes of a procedure", s.replication);
+	cmd_put(stdout, s.replication ? procedures[s.replicated].name : "");
+	printf("\n%-28s %" PRIu32 "\n", "calls closed by recursion", s.recursive);
+	if (s.sites)
+		printf("%-28s %" PRIu32 "\n", "call sites used", s.sites);
+	if (s.paths)
+		printf("%-28s %" PRIu32 "\n%-28s %" PRIu64 "\n", "  of these, on one path",
+			s.one_path, "paths in all nodes", s.paths);
+}
+
+void calls_print_text(struct calls_view *v)
+{
+	const struct context_node *nodes;
+	size_t n = context_tree_nodes(v->tree, &nodes);
+
+	if (v->form == CALLS_SIZE) {
+		print_size(v);
+		return;
+	}
+	printf("%zu contexts; %s = %.0f\n\n", n, context_tree_metric(v->tree),
+		context_tree_total(v->tree));
+	if (v->form == CALLS_HOT)
+		print_hot(v);
+	else if (v->form == CALLS_CALLERS)
+		print_callers(v);
+	else
+		print_tree(v, v->tree, "context", "");
+	report_epochs_note(&v->report);
+}

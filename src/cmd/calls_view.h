@@ -1,0 +1,35 @@
+/* What `culprit calls` was asked, and what it found: for its halves (calls.c, calls_text.c). */
+#ifndef CULPRIT_CMD_CALLS_VIEW_H
+#define CULPRIT_CMD_CALLS_VIEW_H
+
+#include "analyze/context_tree.h"
+#include "cmd/cmd.h"
+
+enum calls_form {
+	CALLS_TREE,
+	CALLS_CALLERS,
+	CALLS_HOT,
+	CALLS_SIZE,
+	CALLS_FOLDED,
+	CALLS_SVG,
+};
+
+struct calls_view {
+	struct report report;
+	enum calls_form form;
+	const char *metric, *output;
+	bool sites;
+	double least; /* share of what is shown */
+	struct context_tree *tree;
+};
+
+/* Contexts with at least that share, by their own weight; to be freed. */
+size_t calls_hot(const struct calls_view *v, double least, const struct context_node ***out);
+/* Numbers of the nodes from the root to this one, in a list that is used again. */
+typedef VEC(uint32_t) calls_chain;
+void calls_chain_of(const struct calls_view *v, const struct context_node *n, calls_chain *out);
+
+void calls_print_text(struct calls_view *v);
+void calls_print_json(struct calls_view *v);
+
+#endif
