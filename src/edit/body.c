@@ -139,15 +139,21 @@ static void add_padded(struct maker *m, const struct pad_change *c)
 
 	if (c->kind == PAD_DISPLACE || c->kind == PAD_LEA) {
 		add_changed(m, ITEM_CHANGED, c->insn, c, pushed);
-	} else if (c->kind == PAD_BEFORE) {
-		add_changed(m, ITEM_CODE, c->insn, c, pushed);
-		add_run(m, c->insn, c->insn + 1);
-		m->b->items.p[m->b->items.n - 1].pushed = (uint16_t)(pushed - c->by);
-	} else { /* it stands for what comes next */
-		uint32_t next = c->insn + 1 < m->flow->ninsns ? c->insn + 1 : c->insn;
-		add_run(m, c->insn, c->insn + 1);
-		add_changed(m, ITEM_CODE, next, c, pushed);
+		return;
 	}
+	if (c->kind != PAD_AFTER) {
+		add_changed(m, ITEM_CODE, c->insn, c, pushed);
+		pushed = (uint16_t)(pushed - c->by);
+	}
+	add_run(m, c->insn, c->insn + 1);
+	m->b->items.p[m->b->items.n - 1].pushed = pushed;
+	if (c->kind == PAD_BEFORE)
+		return;
+	/* What comes behind stands for the next one. */
+	struct pad_change behind = *c;
+	behind.by = c->kind == PAD_AROUND ? -c->by : c->by;
+	uint32_t next = c->insn + 1 < m->flow->ninsns ? c->insn + 1 : c->insn;
+	add_changed(m, ITEM_CODE, next, &behind, pushed);
 }
 
 static void add_copy(struct maker *m, uint32_t first, uint32_t end)

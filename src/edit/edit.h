@@ -137,9 +137,10 @@ struct edit_function *edit_duplicate(struct edit *e, struct edit_function *f, co
 bool edit_pad_frame(struct edit *e, struct edit_function *f, uint32_t bytes, const char **why);
 
 /*
- * A place for the variable v (0 or 1: v0, v1) of snippets, which then keeps its value in the
+ * A place for the variable v (0 to 2: v0 to v2) of snippets, which then keeps its value in the
  * given blocks (one bool for each of the flow), at places in them and on edges between, into and
- * out of them. NULL: everywhere from the entry to the exits, across calls and into landing pads.
+ * out of them. NULL: everywhere from the entry to the exits, across calls and into landing pads,
+ * unless something else goes into the middle of the function.
  * Undefined at first; in both copies. Blocks of variables with the same number must not meet. False
  * when none is to be had: why gets constant words.
  */

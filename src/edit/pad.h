@@ -4,7 +4,8 @@
  * The depth of the stack pointer below the frame's address (CFA) is followed through the flow, and
  * must be what the unwind rows say. A frame has its gap at one depth; where the stack pointer is
  * beyond it, the gap is "open", and lies between. Instructions that open or close it move the
- * stack pointer farther, and those that reach over it get other displacements.
+ * stack pointer farther, and those that reach over it get other displacements. Where a function
+ * calls without any frame the gap is open during the call.
  */
 #ifndef CULPRIT_EDIT_PAD_H
 #define CULPRIT_EDIT_PAD_H
@@ -16,6 +17,7 @@ enum pad_kind {
 	PAD_DISPLACE, /* `by` is added to the displacement, or to what rsp moves by */
 	PAD_BEFORE,   /* `by` is added to rsp before the instruction */
 	PAD_AFTER,    /* the same behind it */
+	PAD_AROUND,   /* the same before it, and taken back behind */
 	PAD_LEA,      /* mov %rbp, %rsp is to be lea by(%rbp), %rsp */
 };
 

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "edit/pad_internal.h"
 #include "edit/unwind_internal.h"
+#include "flow/program.h"
+#include "image/data.h"
 
 enum { DWARF_RBP = 6, OFFSET_MAX = 1 << 30 };
 
@@ -178,32 +180,89 @@ static void run_block(struct walk *w, uint32_t k)
 	}
 }
 
-/* Where unwinding or others go, only the rows tell what is there. */
-static struct spot spot_entered(const struct depths *d, uint32_t insn)
+static int by_address(const void *key, const void *pad)
 {
-	const struct frame_rule *r = &d->rules[insn];
+	const uint64_t *x = key, *y = pad;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool is_landing_pad(const struct edit *e, uint64_t address)
+{
+	const struct image_data *data = program_data(e->program);
+	const uint64_t *pads = NULL;
+	size_t n = data ? image_data_landing_pads(data, &pads) : 0;
+
+	return n && bsearch(&address, pads, n, sizeof *pads, by_address);
+}
+
+/* Where unwinding or others go, only the rows tell what is there; and `landed`, if it is one
+ * depth that all calls have: unwinding leaves rsp where it was. */
+static struct spot spot_entered(const struct depths *d, const struct flow_block *b, int32_t landed)
+{
+	const struct frame_rule *r = &d->rules[b->first];
 
 	if (r->base == REG_RSP)
 		return (struct spot){r->offset, ANCHOR_NONE};
-	return (struct spot){DEPTH_UNKNOWN, r->offset};
+	return (struct spot){is_landing_pad(d->e, b->start) ? landed : DEPTH_UNKNOWN, r->offset};
+}
+
+static void run_all(struct walk *w)
+{
+	while (w->left.n)
+		run_block(w, w->left.p[--w->left.n]);
+}
+
+static void enter(struct walk *w, int32_t landed)
+{
+	const struct flow *flow = w->d->flow;
+
+	for (uint32_t k = 0; k < flow->nblocks; k++)
+		if (flow->blocks[k].start != flow->entry && flow->blocks[k].marks & FLOW_ENTERED)
+			arrive(w, k, spot_entered(w->d, &flow->blocks[k], landed));
+	run_all(w);
+}
+
+static void enter_at_start(struct walk *w)
+{
+	const struct flow *flow = w->d->flow;
+
+	for (uint32_t i = 0; i < flow->ninsns; i++)
+		w->d->spots[i] = (struct spot){DEPTH_UNSEEN, ANCHOR_NONE};
+	for (uint32_t k = 0; k < flow->nblocks; k++)
+		if (flow->blocks[k].start == flow->entry)
+			arrive(w, k, (struct spot){8, ANCHOR_NONE});
+	run_all(w);
+}
+
+/* The depth of all calls that were come to, DEPTH_UNKNOWN if there are several. */
+static int32_t depth_of_calls(const struct depths *d)
+{
+	int32_t depth = DEPTH_UNSEEN;
+
+	for (uint32_t i = 0; i < d->flow->ninsns; i++) {
+		uint8_t kind = d->flow->insns[i].kind;
+		int32_t here = d->spots[i].depth;
+		if (here == DEPTH_UNSEEN || (kind != INSN_CALL && kind != INSN_CALL_INDIRECT))
+			continue;
+		if (depth != DEPTH_UNSEEN && here != depth)
+			return DEPTH_UNKNOWN;
+		depth = here;
+	}
+	return depth == DEPTH_UNSEEN ? DEPTH_UNKNOWN : depth;
 }
 
 static void walk_flow(struct depths *d)
 {
-	const struct flow *flow = d->flow;
 	struct walk w = {.d = d};
 
-	for (uint32_t i = 0; i < flow->ninsns; i++)
-		d->spots[i].depth = DEPTH_UNSEEN;
-	for (uint32_t k = 0; k < flow->nblocks; k++) {
-		const struct flow_block *b = &flow->blocks[k];
-		if (b->start == flow->entry)
-			arrive(&w, k, (struct spot){8, ANCHOR_NONE});
-		else if (b->marks & FLOW_ENTERED)
-			arrive(&w, k, spot_entered(d, b->first));
+	enter_at_start(&w);
+	int32_t landed = depth_of_calls(d);
+	enter(&w, landed);
+	if (landed != DEPTH_UNKNOWN && depth_of_calls(d) != landed) {
+		enter_at_start(&w);
+		enter(&w, DEPTH_UNKNOWN);
 	}
-	while (w.left.n)
-		run_block(&w, w.left.p[--w.left.n]);
 	vec_deinit(&w.left);
 }
 

@@ -8,8 +8,10 @@
 #include "edit/pad_internal.h"
 #include "edit/snippet_plan.h"
 #include "edit/unwind.h"
+#include "flow/program.h"
+#include "image/data.h"
 
-enum { WORD = 8, RED_ZONE = 128, PADDED = WORD * SNIPPET_VARIABLES };
+enum { WORD = 8, RED_ZONE = 128, PADDED = (WORD * SNIPPET_VARIABLES + 15) & ~15 };
 
 /* A variable that is looked for. */
 struct search {
@@ -21,6 +23,7 @@ struct search {
 	struct variable *out;
 	/* What the blocks do: */
 	bool calls, moves_stack;
+	bool leaf;        /* nor does the rest of the function call anybody */
 	uint16_t touched; /* registers */
 	const char *why;
 };
@@ -69,6 +72,9 @@ static bool read_blocks(struct search *s)
 {
 	bool entered = is_entered_inside(s);
 
+	s->leaf = true;
+	for (uint32_t i = 0; i < s->flow->ninsns; i++)
+		s->leaf &= !is_call(&s->flow->insns[i]);
 	for (uint32_t k = 0; k < s->flow->nblocks; k++)
 		if (is_inside(s, k) && !read_block(s, &s->flow->blocks[k], entered))
 			return false;
@@ -95,7 +101,7 @@ static bool find_register(struct search *s)
 {
 	uint16_t set = (uint16_t)(PLAN_CANDIDATES & ~s->touched & ~(1u << REG_RAX));
 
-	if (s->calls)
+	if (s->calls) /* what is called may have variables too */
 		return false;
 	for (uint32_t k = 0; k < s->flow->nblocks && set; k++)
 		if (is_inside(s, k))
@@ -151,22 +157,19 @@ static int32_t reach(const struct depths *d, uint32_t insn, bool leaf)
 static int32_t reach_of_all(const struct search *s, const struct depths *d)
 {
 	int32_t deepest = 0;
-	bool leaf = true;
 
-	for (uint32_t i = 0; i < s->flow->ninsns; i++)
-		leaf &= !is_call(&s->flow->insns[i]);
 	for (uint32_t k = 0; k < s->flow->nblocks; k++) {
 		const struct flow_block *b = &s->flow->blocks[k];
 		for (uint32_t i = b->first; i < b->first + b->count; i++) {
-			if (d->spots[i].depth == DEPTH_UNSEEN || !(leaf || is_inside(s, k)))
+			if (d->spots[i].depth == DEPTH_UNSEEN || !(s->leaf || is_inside(s, k)))
 				continue;
-			int32_t depth = reach(d, i, leaf);
+			int32_t depth = reach(d, i, s->leaf);
 			if (depth < 0)
 				return depth;
 			deepest = depth > deepest ? depth : deepest;
 		}
 	}
-	return ((deepest + 7) & ~7) + (leaf ? 0 : SCRATCH_POPPED);
+	return ((deepest + 7) & ~7) + (s->leaf ? 0 : SCRATCH_POPPED);
 }
 
 /* ---- words at a depth ---- */
@@ -268,6 +271,7 @@ static bool find_word_in_gap(struct search *s, const struct depths *d)
 	       keep_words(s, d, f->pad, (int32_t)f->pad->gap + WORD * (s->out->number + 1));
 }
 
+/* A function that calls may need its gap for another variable, and a word in it costs no more. */
 static bool find_word(struct search *s)
 {
 	struct depths d;
@@ -275,12 +279,37 @@ static bool find_word(struct search *s)
 	if (find_word_below(s))
 		return true;
 	s->why = depths_find(s->e, s->flow, &d);
-	bool found = !s->why && (find_word_at_depth(s, &d) || find_word_in_gap(s, &d));
+	bool found =
+		!s->why && ((s->leaf && find_word_at_depth(s, &d)) || find_word_in_gap(s, &d) ||
+				   (!s->leaf && find_word_at_depth(s, &d)));
 	depths_deinit(&d);
 	return found;
 }
 
 /* ---- public ---- */
+
+static int by_address(const void *key, const void *pad)
+{
+	const uint64_t *x = key, *y = pad;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Whoever goes into the middle brings no value; unwinding does, for it leaves the frame alone. */
+static bool is_entered_elsewhere(const struct edit *e, const struct flow *flow)
+{
+	const struct image_data *data = program_data(e->program);
+	const uint64_t *pads = NULL;
+	size_t n = data ? image_data_landing_pads(data, &pads) : 0;
+
+	for (uint32_t k = 0; k < flow->nblocks; k++) {
+		const struct flow_block *b = &flow->blocks[k];
+		if (b->marks & FLOW_ENTERED & ~FLOW_ENTERED_UNREACHED && b->start != flow->entry &&
+			!(n && bsearch(&b->start, pads, n, sizeof *pads, by_address)))
+			return true;
+	}
+	return false;
+}
 
 bool edit_variable(struct edit *e, struct edit_function *public, unsigned v, const bool *blocks,
 	const char **why)
@@ -290,6 +319,8 @@ bool edit_variable(struct edit *e, struct edit_function *public, unsigned v, con
 
 	f = f->original ? f->original : f;
 	*why = public->refused;
+	if (!*why && !blocks && is_entered_elsewhere(e, public->flow))
+		*why = "others go into its middle";
 	if (*why)
 		return false;
 	struct search s = {.e = e,

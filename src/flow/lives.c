@@ -14,7 +14,7 @@ struct facts {
 	struct liveness *liveness; /* NULL: nothing is known */
 	uint32_t uses;             /* what it reads of what it is entered with */
 	uint32_t clobbers;
-	uint32_t results; /* what callers read after it, beyond the ABI */
+	uint32_t results; /* what callers read after it, beyond the ABI: set or left alone by it */
 	uint32_t stub_of; /* a PLT stub for this procedure of the same image */
 	bool stub;        /* some PLT stub */
 	bool direct;
@@ -26,6 +26,7 @@ struct lives {
 	const struct lives_procedure *list;
 	struct facts *facts;
 	uint32_t n;
+	bool blind; /* there is code that nobody can read, and it may call anybody */
 };
 
 /* While they are found. */
@@ -175,17 +176,16 @@ static void find_falling(struct lives *l, const struct flow *f)
 static void read_all(struct finder *f)
 {
 	struct lives *l = f->l;
-	bool blind = false;
 
 	for (uint32_t i = 0; i < l->n; i++) {
 		if (l->facts[i].stub || (l->list[i].flow && !read_procedure(l, i)))
 			continue;
 		if (!read_stranger(l, l->list[i].procedure))
-			blind = true;
+			l->blind = true;
 	}
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct liveness *of = l->facts[i].liveness;
-		l->facts[i].direct |= blind;
+		l->facts[i].direct |= l->blind;
 		for (size_t k = 0; of && k < of->sites.n; k++)
 			find_callee(f, i, &of->sites.p[k]);
 		if (of)
@@ -294,7 +294,10 @@ static uint32_t live_on_return(const struct liveness *of, const struct site *s)
 	return live;
 }
 
-/* What is read after a call though the callee overwrites it is a result of the callee. */
+/*
+ * What is read after a call is a result of the callee if it overwrites it, and to be left alone
+ * by it and by those that it calls in turn if it does not.
+ */
 static void ask_callees(struct finder *f, uint32_t i)
 {
 	struct lives *l = f->l;
@@ -309,8 +312,7 @@ static void ask_callees(struct finder *f, uint32_t i)
 			continue;
 		struct facts *facts = &l->facts[callee];
 		uint32_t wanted = s->tail ? l->facts[i].results
-					  : live_on_return(of, s) & facts->clobbers &
-						    ~(REGS_RESULTS | REGS_KEPT);
+					  : live_on_return(of, s) & ~(REGS_RESULTS | REGS_KEPT);
 		if (!(wanted & ~facts->results))
 			continue;
 		facts->results |= wanted;
@@ -326,7 +328,7 @@ static void settle(struct finder *f, uint32_t i)
 	facts->waits = false;
 	set_sites(f->l, of);
 	of->at_end = REGS_RESULTS | REGS_KEPT | facts->results |
-		     (facts->direct ? REGS_ALL & ~facts->clobbers : 0);
+		     (f->l->blind ? REGS_ALL & ~facts->clobbers : 0);
 	liveness_settle(of);
 	ask_callees(f, i);
 	uint32_t uses = liveness_reads(of);

@@ -5,8 +5,8 @@
  *
  * - a direct call reads what its callee reads, and overwrites only what its callee, or one that
  * this one calls, overwrites;
- * - a procedure that is called or jumped to directly leaves alone at its ends what neither it nor
- *   its callees write, and what some caller reads afterwards;
+ * - a procedure leaves alone at its ends what some direct caller reads afterwards, whether it is
+ *   written on the way or not; all that it does not write if there is code that cannot be read;
  * - calls through pointers and of other images are by the ABI.
  */
 #ifndef CULPRIT_FLOW_LIVES_H

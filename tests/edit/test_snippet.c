@@ -21,12 +21,9 @@
 #define NO_LIVE   0u
 #define LIVE_REGS ((uint32_t)REGS_ALL)
 #define ALL_FLAGS LIVE_FLAGS(FORM_FLAGS)
-#define NOWHERE                     \
-	{                           \
-		{REG_NONE, 0},      \
-		{                   \
-			REG_NONE, 0 \
-		}                   \
+#define NOWHERE                                                          \
+	{                                                                \
+		[0 ... SNIPPET_VARIABLES - 1] = { REG_NONE, REG_RSP, 0 } \
 	}
 
 static struct snippet_code code;

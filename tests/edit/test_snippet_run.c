@@ -343,7 +343,7 @@ static struct snippet_place some_place(void)
 		p.variable[i].reg = dice_chance(&dice, 50) ? held[(first + i) % 6] : REG_NONE;
 		if (p.variable[i].reg != REG_NONE)
 			p.live |= 1u << p.variable[i].reg;
-		p.variable[i].slot = (int32_t)(8 * (2 * dice_below(&dice, 8) + i));
+		p.variable[i].slot = (int32_t)(8 * (SNIPPET_VARIABLES * dice_below(&dice, 5) + i));
 	}
 	return p;
 }

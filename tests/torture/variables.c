@@ -16,8 +16,6 @@
 #include "edit/edit.h"
 #include "edit/snippet.h"
 #include "edit/variable.h"
-#include "flow/program.h"
-#include "image/data.h"
 
 enum { REASONS = 40, STEP = 7, WORDS = 3 };
 
@@ -65,25 +63,6 @@ static void note_refused(struct giver *g, const struct edit_function *f, const c
 			f->procedure->name ? f->procedure->name : "?", words);
 }
 
-/* Blocks that somebody else than unwinding enters have no number to begin with. */
-static bool is_entered(const struct giver *g, const struct edit_function *f)
-{
-	const uint64_t *pads;
-	size_t n = image_data_landing_pads(program_data(edit_program(g->e)), &pads);
-
-	for (uint32_t k = 0; k < f->flow->nblocks; k++) {
-		const struct flow_block *b = &f->flow->blocks[k];
-		size_t i = 0;
-		if (!(b->marks & FLOW_ENTERED))
-			continue;
-		while (i < n && pads[i] != b->start)
-			i++;
-		if (i == n)
-			return true;
-	}
-	return false;
-}
-
 static bool have(struct giver *g, struct edit_function *f)
 {
 	const char *why = NULL;
@@ -110,7 +89,7 @@ static bool have(struct giver *g, struct edit_function *f)
 
 static void give(struct giver *g, struct edit_function *f)
 {
-	if (!have(g, f) || is_entered(g, f))
+	if (!have(g, f))
 		return;
 	const uint64_t arguments[] = {edit_data(g->e, WORDS * 8, 8), STEP};
 	edit_at_entry(g->e, f, g->enter, arguments);
