@@ -19,7 +19,7 @@ struct edit_verb {
 	const char *program, *output, *kind;
 	name_list only, skip;
 	struct edit_options options;
-	bool report, json, atomic, per_thread;
+	bool report, json, atomic, per_thread, full;
 };
 
 /* ---- options ---- */
@@ -33,6 +33,7 @@ enum {
 	EDIT_JSON,
 	EDIT_EXACT,
 	EDIT_PATHS,
+	EDIT_FULL,
 	EDIT_ATOMIC,
 	EDIT_PER_THREAD
 };
@@ -51,6 +52,9 @@ static int take_option(struct edit_verb *v, int c)
 		return 0;
 	case EDIT_PATHS:
 		v->kind = "paths";
+		return 0;
+	case EDIT_FULL:
+		v->full = true;
 		return 0;
 	case EDIT_ATOMIC:
 		v->atomic = true;
@@ -96,6 +100,8 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "--atomic goes with --exact and --paths");
 	if (v->per_thread && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--per-thread goes with --exact");
+	if (v->full && strcmp(v->kind, "paths"))
+		return cmd_usage("edit", "--full goes with --paths");
 	if (v->json && !v->report)
 		return cmd_usage("edit", "--json goes with --report");
 	if (v->output && is_same_file(v->program, v->output))
@@ -109,7 +115,7 @@ static int parse(struct edit_verb *v, int argc, char **argv)
 {
 	static const struct option options[] = {{"output", required_argument, NULL, 'o'},
 		{"null", no_argument, NULL, EDIT_NULL}, {"exact", no_argument, NULL, EDIT_EXACT},
-		{"paths", no_argument, NULL, EDIT_PATHS},
+		{"paths", no_argument, NULL, EDIT_PATHS}, {"full", no_argument, NULL, EDIT_FULL},
 		{"atomic", no_argument, NULL, EDIT_ATOMIC},
 		{"per-thread", no_argument, NULL, EDIT_PER_THREAD},
 		{"strict", no_argument, NULL, EDIT_STRICT},
@@ -226,7 +232,7 @@ static int write_exact(const struct edit_verb *v, struct edit *edit, struct err 
 static int write_paths(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	_cleanup_free_ char *counts = NULL;
-	struct paths_options o = {.atomic = v->atomic};
+	struct paths_options o = {.atomic = v->atomic, .full = v->full};
 	struct paths *p = NULL;
 	struct buf map = {0};
 	int r = counts_path(v->output, &counts, e);

@@ -50,6 +50,7 @@ enum {
 	RECORD_CONTEXT,
 	RECORD_METRIC,
 	RECORD_REFINE,
+	RECORD_FULL,
 	RECORD_LIBS,
 	RECORD_ATOMIC,
 	RECORD_PER_THREAD,
@@ -63,6 +64,7 @@ static const struct option long_options[] = {
 	{"context", no_argument, NULL, RECORD_CONTEXT},
 	{"metric", required_argument, NULL, RECORD_METRIC},
 	{"refine", required_argument, NULL, RECORD_REFINE},
+	{"full", no_argument, NULL, RECORD_FULL},
 	{"libs", required_argument, NULL, RECORD_LIBS},
 	{"atomic", no_argument, NULL, RECORD_ATOMIC},
 	{"per-thread", no_argument, NULL, RECORD_PER_THREAD},
@@ -105,6 +107,9 @@ static int edited_option(struct edited_choice *c, int option, const char *value)
 		return 0;
 	case RECORD_REFINE:
 		c->refine = value;
+		return 0;
+	case RECORD_FULL:
+		c->full = true;
 		return 0;
 	case RECORD_LIBS:
 		*vec_add(&c->libs) = value;

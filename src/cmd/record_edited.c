@@ -385,15 +385,15 @@ static const struct edited_kind *kind_of(const struct edited_choice *c)
 bool edited_wanted(const struct edited_choice *c)
 {
 	return c->exact || c->paths || c->context || c->counted || c->atomic || c->per_thread ||
-	       c->libs.n || c->metrics.n || c->refine;
+	       c->libs.n || c->metrics.n || c->refine || c->full;
 }
 
 int edited_check(const struct edited_choice *c, char **command)
 {
 	if (!c->exact && !c->paths && !c->context)
 		return cmd_usage("record",
-			"--libs, --atomic, --per-thread, --metric and --refine go with --exact, "
-			"--paths or --context");
+			"--libs, --atomic, --per-thread, --full, --metric and --refine go with "
+			"--exact, --paths or --context");
 	if (c->per_thread && !c->exact)
 		return cmd_usage("record", "--per-thread goes with --exact");
 	if (c->exact && (c->paths || c->context))
@@ -403,6 +403,8 @@ int edited_check(const struct edited_choice *c, char **command)
 			"record", "--metric goes with --paths or --context, twice at most");
 	if (c->refine && !c->paths)
 		return cmd_usage("record", "--refine goes with --paths");
+	if (c->full && !c->paths)
+		return cmd_usage("record", "--full goes with --paths");
 	if (!command && !c->counted)
 		return cmd_usage("record", "--%s needs a command to run", name_of(c));
 	if (command && c->counted)

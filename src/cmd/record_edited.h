@@ -14,7 +14,7 @@
 
 /* What the options say. */
 struct edited_choice {
-	bool exact, paths, context, atomic, per_thread;
+	bool exact, paths, context, atomic, per_thread, full;
 	const char *counted; /* run nothing: read what this edited copy counted */
 	const char *refine;  /* a database with an earlier profile */
 	name_list metrics;

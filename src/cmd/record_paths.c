@@ -19,6 +19,7 @@ static struct paths_own *own_of(struct edited_run *r)
 	if (!own) {
 		own = r->own = xcalloc(1, sizeof *own);
 		own->options.atomic = r->choice->atomic;
+		own->options.full = r->choice->full;
 	}
 	return own;
 }

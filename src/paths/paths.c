@@ -3,21 +3,27 @@
 #include "base/err.h"
 #include "edit/endings.h"
 #include "edit/exact_model.h"
+#include "edit/runtime.h"
 #include "edit/snippet.h"
-#include "paths/path_map.h"
+#include "paths/map.h"
 #include "paths/plan.h"
-#include "rt/rt.h"
+#include "rt/routines.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE       4096
-#define ARRAY_MOST 4096 /* potential paths that have a counter each */
+#define PAGE        4096
+#define ARRAY_MOST  4096 /* potential paths that have a counter each */
+#define ARRAY_LEAST 512  /* the same once there are many arrays: */
+#define WORDS_MOST  (8 << 20)
+#define PATHS_MOST  ((uint64_t)1 << 56) /* of one procedure */
+#define KEYS_MOST   NUMBER_MOST         /* of all that share the table */
 
-static const uint8_t blob[] = {
-#include "rt/blob.h"
-};
+/* Entries of the table, by procedures that share it. */
+#define ENTRIES       512
+#define ENTRIES_LEAST (1 << 16)
+#define ENTRIES_MOST  (1 << 20)
 
 enum text {
 	TEXT_SET,
@@ -26,27 +32,33 @@ enum text {
 	TEXT_COUNT_SET,
 	TEXT_COUNTED,
 	TEXT_COUNTED_SET,
+	TEXT_HASH,
+	TEXT_HASH_SET,
 	TEXTS,
 };
 
+#define HASH "t0 = v0; t0 += a1; call a0(t0)"
+
 static const char *const texts[2][TEXTS] = {
 	{"v0 = a0", "v0 += a0", "[a0 + v0*8] += 1", "[a0 + v0*8] += 1; v0 = a1", "[a0] += 1",
-		"[a0] += 1; v0 = a1"},
+		"[a0] += 1; v0 = a1", HASH, HASH "; v0 = a2"},
 	{"v0 = a0", "v0 += a0", "atomic [a0 + v0*8] += 1", "atomic [a0 + v0*8] += 1; v0 = a1",
-		"atomic [a0] += 1", "atomic [a0] += 1; v0 = a1"},
+		"atomic [a0] += 1", "atomic [a0] += 1; v0 = a1", HASH, HASH "; v0 = a2"},
 };
 
 struct paths {
 	struct paths_options options;
 	struct snippet *snippets[TEXTS];
 	uint64_t words, bytes; /* where counters begin, how much there is */
+	uint64_t table, entries;
 	struct paths_summary summary;
 };
 
 struct instrumenting {
 	struct paths *paths;
 	struct exact_scene scene;
-	struct path_map_writer writer;
+	struct paths_map_writer writer;
+	uint64_t keys, words; /* that are given out */
 	/* Of one function: */
 	struct edit_function *function;
 	struct path_function model;
@@ -55,6 +67,7 @@ struct instrumenting {
 	VEC(double) weights;  /* by link: how often, and what code there costs */
 	VEC(double) cuttable; /* the same, negative where no path may end */
 	struct numbering numbering;
+	uint32_t loops; /* edges that must be cut */
 	struct plan plan;
 };
 
@@ -102,6 +115,11 @@ static void weigh(struct instrumenting *in)
 	}
 }
 
+static uint64_t array_most(const struct instrumenting *in)
+{
+	return in->words < WORDS_MOST ? ARRAY_MOST : ARRAY_LEAST;
+}
+
 static void number(struct instrumenting *in, const bool *cut, uint64_t limit)
 {
 	struct number_wish wish = {.cut = cut, .weight = in->cuttable.p, .limit = limit};
@@ -136,22 +154,45 @@ static bool have_variable(struct instrumenting *in)
 	return had;
 }
 
-static void choose(struct instrumenting *in)
+static void choose_how(struct instrumenting *in, bool bare)
 {
 	struct path_function *m = &in->model;
-	bool *cut;
+	uint64_t total = in->numbering.total;
 
-	m->bare = false;
-	number(in, NULL, ARRAY_MOST);
+	m->shortened = in->numbering.ncut > in->loops;
+	m->how = bare                     ? PATH_HOW_SHORT
+		 : total > array_most(in) ? PATH_HOW_HASH
+		 : total > 1              ? PATH_HOW_ARRAY
+					  : PATH_HOW_ONE;
+	m->fixed.n = 0;
+}
+
+/* All of them, if they fit or must; else with edges cut that seem to be cold. */
+static void number_paths(struct instrumenting *in)
+{
+	uint64_t left = KEYS_MOST - in->keys;
+
+	number(in, NULL, left < 2 * PATHS_MOST ? left / 2 : PATHS_MOST);
+	in->loops = in->numbering.ncut - in->numbering.shortened;
+	if (in->paths->options.full || in->numbering.total <= array_most(in))
+		return;
+	forget(in);
+	number(in, NULL, array_most(in));
+}
+
+static void choose(struct instrumenting *in)
+{
+	bool bare = false, *cut;
+
+	number_paths(in);
 	if (!have_variable(in)) {
 		forget(in);
-		cut = plan_short(&in->graph, exact_outside(&m->graph));
+		cut = plan_short(&in->graph, exact_outside(&in->model.graph));
 		number(in, cut, 0);
 		free(cut);
-		m->bare = true;
+		bare = true;
 	}
-	m->shortened = in->numbering.shortened;
-	m->how = in->numbering.total > 1 ? PATH_HOW_ARRAY : PATH_HOW_ONE;
+	choose_how(in, bare);
 }
 
 /* ---- one function: its code ---- */
@@ -170,32 +211,66 @@ static void insert(
 		edit_before(e, in->function, at->where, s, a);
 }
 
+static uint64_t new_word(struct instrumenting *in)
+{
+	return (edit_data(in->scene.edit, RT_COUNTER, RT_COUNTER) - in->paths->words) / RT_COUNTER;
+}
+
+static uint64_t counter_at(const struct instrumenting *in, uint64_t word)
+{
+	return in->paths->words + word * RT_COUNTER;
+}
+
+/* A path ends whose number is the variable's and so much more. */
+static void insert_count(struct instrumenting *in, const struct exact_place *at, uint64_t by,
+	const struct plan_step *begin)
+{
+	bool sets = begin->op == PLAN_SET;
+
+	if (in->model.how == PATH_HOW_HASH)
+		insert(in, at, sets ? TEXT_HASH_SET : TEXT_HASH,
+			(uint64_t[]){RT_CALL_PATH, in->model.first + by, begin->by});
+	else
+		insert(in, at, sets ? TEXT_COUNT_SET : TEXT_COUNT,
+			(uint64_t[]){counter_at(in, in->model.first + by), begin->by});
+}
+
+/* A path ends that is known: it needs no table. */
+static void insert_counted(struct instrumenting *in, const struct exact_place *at, uint64_t number,
+	const struct plan_step *begin)
+{
+	uint64_t word = in->model.first + number;
+
+	if (in->model.how == PATH_HOW_HASH) {
+		word = new_word(in);
+		*vec_add(&in->model.fixed) = (struct path_fixed){number, word};
+	}
+	insert(in, at, begin->op == PLAN_SET ? TEXT_COUNTED_SET : TEXT_COUNTED,
+		(uint64_t[]){counter_at(in, word), begin->by});
+}
+
 static void insert_on_link(struct instrumenting *in, uint32_t link)
 {
 	const struct numbering *n = &in->numbering;
 	const struct exact_place *at = &in->places.p[link];
-	struct plan_step end = in->plan.step[link], begin = {PLAN_NOTHING, 0};
-	uint64_t counter = in->paths->words + (in->model.first + end.by) * RT_COUNTER;
-	bool sets;
+	struct plan_step step = in->plan.step[link], begin = {PLAN_NOTHING, 0};
 
 	if (n->cut[link])
 		begin = in->plan.step[n->begins[link]];
-	sets = begin.op == PLAN_SET;
-	switch (end.op) {
+	switch (step.op) {
 	case PLAN_NOTHING:
 		break;
 	case PLAN_SET:
-		insert(in, at, TEXT_SET, &end.by);
+		insert(in, at, TEXT_SET, &step.by);
 		break;
 	case PLAN_ADD:
-		insert(in, at, TEXT_ADD, &end.by);
+		insert(in, at, TEXT_ADD, &step.by);
 		break;
 	case PLAN_COUNT:
-		insert(in, at, sets ? TEXT_COUNT_SET : TEXT_COUNT, (uint64_t[]){counter, begin.by});
+		insert_count(in, at, step.by, &begin);
 		break;
 	case PLAN_COUNTED:
-		insert(in, at, sets ? TEXT_COUNTED_SET : TEXT_COUNTED,
-			(uint64_t[]){counter, begin.by});
+		insert_counted(in, at, step.by, &begin);
 		break;
 	}
 }
@@ -209,7 +284,7 @@ static void sum_up(struct instrumenting *in)
 	s->hashed += in->model.how == PATH_HOW_HASH;
 	s->variables += in->plan.variable;
 	s->shortened += in->model.shortened;
-	s->bare += in->model.bare;
+	s->bare += in->model.how == PATH_HOW_SHORT;
 }
 
 static void keep(struct instrumenting *in)
@@ -221,22 +296,34 @@ static void keep(struct instrumenting *in)
 	m->values.n = 0;
 	for (uint32_t i = 0; i < in->numbering.dag.edges; i++)
 		*vec_add(&m->values) = in->numbering.value[i];
-	path_map_add(&in->writer, m);
+	paths_map_add(&in->writer, m);
 	sum_up(in);
+}
+
+/* Words of an array, or keys. */
+static void give_out(struct instrumenting *in)
+{
+	uint64_t at;
+
+	if (in->model.how == PATH_HOW_HASH) {
+		in->model.first = in->keys;
+		in->keys += in->numbering.total;
+		return;
+	}
+	in->words += in->numbering.total;
+	at = edit_data(in->scene.edit, in->numbering.total * RT_COUNTER, RT_COUNTER);
+	in->model.first = (at - in->paths->words) / RT_COUNTER;
 }
 
 static void take_function(struct instrumenting *in, struct edit_function *f)
 {
-	uint64_t at;
-
 	in->function = f;
 	exact_model(&in->scene, f, &in->model.graph, &in->places);
 	put_entry_first(in);
 	path_graph(&in->model.graph, &in->graph);
 	weigh(in);
 	choose(in);
-	at = edit_data(in->scene.edit, in->numbering.total * RT_COUNTER, RT_COUNTER);
-	in->model.first = (at - in->paths->words) / RT_COUNTER;
+	give_out(in);
 	for (uint32_t i = 0; i < in->model.graph.links.n; i++)
 		insert_on_link(in, i);
 	keep(in);
@@ -246,16 +333,24 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 
 /* ---- all of them ---- */
 
-static void fill_header(void *arg, uint8_t *copy, uint64_t address, uint64_t then)
+static void fill_header(const struct paths *p, struct rt_header *h)
 {
-	const struct paths *p = arg;
-	struct rt_header *h = (struct rt_header *)copy;
-
-	h->address = address;
-	h->next = then;
 	h->counters = p->words;
 	h->size = p->bytes;
+	h->table = p->table;
+	h->table_entries = p->entries;
+	h->table_atomic = p->options.atomic;
 	strcpy(h->path, p->options.counts);
+}
+
+static void make_table(struct paths *p, struct edit *edit)
+{
+	if (!p->summary.hashed)
+		return;
+	p->entries = ENTRIES_LEAST;
+	while (p->entries < ENTRIES_MOST && p->entries < ENTRIES * (uint64_t)p->summary.hashed)
+		p->entries *= 2;
+	p->table = edit_data(edit, (RT_TABLE_FIRST + 2 * p->entries) * RT_COUNTER, 64);
 }
 
 static void instrument(struct paths *p, struct edit *edit, struct buf *map)
@@ -271,10 +366,11 @@ static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 	for (size_t i = 0; i < in.scene.n; i++)
 		if (in.scene.functions[i]->chosen && !in.scene.functions[i]->refused)
 			take_function(&in, in.scene.functions[i]);
+	make_table(p, edit);
 	p->bytes = edit_data(edit, 0, PAGE) - p->words;
-	layout = (struct path_layout){.words = p->bytes / RT_COUNTER};
-	layout.hash = layout.words;
-	path_map_finish(&in.writer, &layout, image_id(im), path ? path : image_path(im), map);
+	layout = (struct path_layout){.words = p->bytes / RT_COUNTER, .entries = p->entries};
+	layout.hash = p->table ? (p->table - p->words) / RT_COUNTER : layout.words;
+	paths_map_finish(&in.writer, &layout, image_id(im), path ? path : image_path(im), map);
 	free(in.scene.never);
 	path_function_deinit(&in.model);
 	vec_deinit(&in.places);
@@ -301,7 +397,7 @@ int paths_create(struct edit *edit, const struct paths_options *o, struct paths 
 		return rc;
 	}
 	instrument(p, edit, map);
-	edit_runtime(edit, blob, sizeof blob, RT_START, fill_header, p);
+	fill_header(p, runtime_header(edit));
 	edit_describe(edit, "paths", (uint64_t[]){p->words, p->bytes}, 2 * sizeof(uint64_t));
 	*out = p;
 	return 0;

@@ -25,13 +25,15 @@ struct paths;
 struct paths_options {
 	const char *counts; /* the file to count into: an absolute path, shorter than RT_PATH */
 	bool atomic;        /* exact also where threads or processes count at once; slower */
+	bool full;          /* count all paths whole, in tables where there are many; slower */
 };
 
 /* How many procedures are counted in which way. */
 struct paths_summary {
 	uint32_t one, array, hashed; /* with one path; with an array; with a table */
 	uint32_t variables;          /* that have one */
-	uint32_t shortened, bare;    /* path_map.h */
+	uint32_t shortened;          /* map.h */
+	uint32_t bare;               /* without a variable: none was to be had */
 };
 
 /* Inserts everything. It must live until edit_write is done; the map outlives it. */

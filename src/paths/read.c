@@ -1,7 +1,8 @@
 #include "paths/read.h"
 
 #include "base/mem.h"
-#include "paths/path_map.h"
+#include "paths/map.h"
+#include "rt/rt.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ struct reading {
 	const struct paths_source *source;
 	struct path_rows *rows;
 	struct paths_read_summary *sum;
-	struct path_map_reader map;
+	struct paths_map_reader map;
 	VEC(struct hashed) hashed; /* by key */
 	/* Of one procedure: */
 	struct path_function function;
@@ -178,7 +179,7 @@ static void read_procedure(struct reading *r)
 	} else {
 		uint64_t lost = unfinished(r);
 
-		if (f->shortened || f->bare)
+		if (f->shortened)
 			r->rows->list.p[r->first].cuts = more_cuts(f, &r->numbering);
 		r->rows->list.p[r->first].off = lost + (r->source->shared && !lost);
 		r->sum->unfinished += lost;
@@ -193,14 +194,14 @@ static void read_procedure(struct reading *r)
 static void read_table(struct reading *r)
 {
 	const struct path_layout *l = &r->map.layout;
-	const uint64_t *entry = r->source->words + l->hash;
+	const uint64_t *table = r->source->words + l->hash, *entry = table + RT_TABLE_FIRST;
 
 	if (!l->entries)
 		return;
 	for (uint64_t i = 0; i < l->entries; i++, entry += 2)
 		if (entry[0] && entry[1])
 			*vec_add(&r->hashed) = (struct hashed){entry[0] - 1, entry[1]};
-	r->sum->no_room = *entry;
+	r->sum->no_room = table[RT_TABLE_NO_ROOM];
 	vec_sort(&r->hashed, by_key);
 }
 
@@ -225,14 +226,14 @@ static void finish(struct path_rows *rows)
 int paths_read(const struct paths_source *s, struct path_rows *rows, struct paths_read_summary *sum)
 {
 	struct reading r = {.source = s, .rows = rows, .sum = sum};
-	int rc = path_map_open(&r.map, s->map, s->size);
+	int rc = paths_map_open(&r.map, s->map, s->size);
 
 	*sum = (struct paths_read_summary){0};
 	if (!rc && r.map.layout.words > s->n)
 		rc = -EBADMSG;
 	if (!rc)
 		read_table(&r);
-	while (!rc && (rc = path_map_next(&r.map, &r.function, &r.numbering)) > 0) {
+	while (!rc && (rc = paths_map_next(&r.map, &r.function, &r.numbering)) > 0) {
 		read_procedure(&r);
 		numbering_deinit(&r.numbering);
 		rc = 0;

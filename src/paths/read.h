@@ -23,7 +23,7 @@ struct path_rows {
 void path_rows_deinit(struct path_rows *r);
 
 struct paths_source {
-	const void *map; /* path_map.h */
+	const void *map; /* map.h */
 	size_t size;
 	const uint64_t *words; /* all that the map has */
 	size_t n;

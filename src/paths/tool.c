@@ -1,6 +1,6 @@
 #include "paths/tool.h"
 
-#include "paths/path_map.h"
+#include "paths/map.h"
 
 #include <stdio.h>
 
@@ -24,8 +24,8 @@ static void release(void *state)
 
 static int outline(const struct buf *map, struct edit_outline *out)
 {
-	struct path_map_reader r;
-	int rc = path_map_open(&r, map->p, map->n);
+	struct paths_map_reader r;
+	int rc = paths_map_open(&r, map->p, map->n);
 
 	if (!rc)
 		*out = (struct edit_outline){r.layout.words * sizeof(uint64_t), r.graphs.path};
@@ -36,5 +36,6 @@ void paths_tool(const struct paths_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "paths%s", o->atomic ? "-atomic" : "");
+	snprintf(out->name, sizeof out->name, "paths%s%s", o->full ? "-full" : "",
+		o->atomic ? "-atomic" : "");
 }

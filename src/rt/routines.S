@@ -65,5 +65,6 @@ rt_call_\name:
 	.text
 	routine thread_block
 	routine context_enter
+	routine path
 
 	.section .note.GNU-stack, "", @progbits

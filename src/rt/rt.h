@@ -48,6 +48,11 @@
 #define RT_DIRECTORY_MAGIC 0x31726964707c7563 /* the bytes "cu|pdir1" */
 #define RT_BLOCKS          1000
 
+/* A table of paths: these words, then entries of two, key + 1 and count. */
+#define RT_TABLE_READY   0
+#define RT_TABLE_NO_ROOM 1
+#define RT_TABLE_FIRST   2
+
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
@@ -63,7 +68,9 @@ struct rt_header {
 		uint64_t first;  /* contexts: the number of the image's first procedure */
 		uint64_t shapes; /* where the struct context_shape of all are, from the header */
 	} context;
-	uint64_t spare[7];
+	uint64_t table;                       /* of paths, among the counters; 0: there is none */
+	uint64_t table_entries, table_atomic; /* how many; whether to lock */
+	uint64_t spare[4];
 	char path[RT_PATH]; /* of the file */
 };
 

@@ -37,6 +37,9 @@ struct rt_process *rt_process(void) RT_HIDDEN;
 /* After the counters were mapped from the file: blocks of threads are had from there. */
 long rt_threads_start(const struct rt_header *h, long fd) RT_HIDDEN;
 
+/* After that, too: the table of paths is there. */
+void rt_paths_start(const struct rt_header *h) RT_HIDDEN;
+
 void rt_main(const struct rt_header *h) RT_HIDDEN;
 
 /* ---- routines for snippets (routines.S): rt_call_NAME runs rt_NAME ---- */
@@ -49,5 +52,8 @@ uint64_t rt_thread_block(void) RT_HIDDEN;
  * image. Returns the record or stand-in to count in; the thread's word points to its slot.
  */
 uint64_t rt_context_enter(uint64_t number) RT_HIDDEN;
+
+/* One path more, by its key. */
+uint64_t rt_path(uint64_t key, uint64_t unused) RT_HIDDEN;
 
 #endif

@@ -81,6 +81,8 @@ void rt_main(const struct rt_header *h)
 		result = map_counters(h, fd);
 		if (!sys_failed(result) && h->threads)
 			rt_threads_start(h, fd); /* else all threads count together */
+		if (!sys_failed(result))
+			rt_paths_start(h);
 		sys_close(fd);
 	}
 	if (sys_failed(result))

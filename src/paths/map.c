@@ -1,4 +1,6 @@
-#include "paths/path_map.h"
+#include "paths/map.h"
+
+#include "rt/rt.h"
 
 #include <errno.h>
 
@@ -9,14 +11,13 @@
  *   uleb    words; first word and entries of the table
  *   uleb    bytes of the map of the graphs; they follow
  *   functions, as the graphs are:
- *     u8      enum path_how, with bit 6 when shortened and bit 7 when bare
+ *     u8      enum path_how, with bit 7 when shortened
  *     uleb    first
  *     uleb    number of values; each a uleb
  *     uleb    number of fixed counters; each: uleb number, uleb word
  */
 #define MAP_MAGIC     0x3170614d68746150
-#define MAP_SHORTENED 0x40
-#define MAP_BARE      0x80
+#define MAP_SHORTENED 0x80
 #define KEYS_MOST     ((uint64_t)1 << 63)
 
 void path_function_deinit(struct path_function *f)
@@ -28,13 +29,12 @@ void path_function_deinit(struct path_function *f)
 
 /* ---- writing ---- */
 
-void path_map_add(struct path_map_writer *w, struct path_function *f)
+void paths_map_add(struct paths_map_writer *w, struct path_function *f)
 {
 	struct buf *out = &w->body;
 
 	exact_map_add(&w->graphs, &f->graph);
-	buf_u8(out,
-		(uint8_t)(f->how | (f->shortened ? MAP_SHORTENED : 0) | (f->bare ? MAP_BARE : 0)));
+	buf_u8(out, (uint8_t)(f->how | (f->shortened ? MAP_SHORTENED : 0)));
 	buf_uleb(out, f->first);
 	buf_uleb(out, f->values.n);
 	vec_each (v, &f->values)
@@ -46,7 +46,7 @@ void path_map_add(struct path_map_writer *w, struct path_function *f)
 	}
 }
 
-void path_map_finish(struct path_map_writer *w, const struct path_layout *layout,
+void paths_map_finish(struct paths_map_writer *w, const struct path_layout *layout,
 	const struct image_id *id, const char *path, struct buf *out)
 {
 	struct buf graphs = {0};
@@ -69,15 +69,16 @@ static bool layout_makes_sense(const struct path_layout *l)
 {
 	if (l->hash > l->words || (l->entries & (l->entries - 1)))
 		return false;
-	return !l->entries || (l->words - l->hash - 1) / 2 >= l->entries;
+	return !l->entries || (l->words - l->hash >= RT_TABLE_FIRST &&
+				      (l->words - l->hash - RT_TABLE_FIRST) / 2 >= l->entries);
 }
 
-int path_map_open(struct path_map_reader *r, const void *p, size_t n)
+int paths_map_open(struct paths_map_reader *r, const void *p, size_t n)
 {
 	uint64_t size;
 	struct cursor graphs;
 
-	*r = (struct path_map_reader){.at = cursor_over(p, n)};
+	*r = (struct paths_map_reader){.at = cursor_over(p, n)};
 	if (cursor_u64(&r->at) != MAP_MAGIC)
 		return -EBADMSG;
 	r->layout.words = cursor_uleb(&r->at);
@@ -163,7 +164,7 @@ static bool counters_make_sense(
 	return f->how == PATH_HOW_HASH || !f->fixed.n;
 }
 
-int path_map_next(struct path_map_reader *r, struct path_function *out, struct numbering *n)
+int paths_map_next(struct paths_map_reader *r, struct path_function *out, struct numbering *n)
 {
 	int rc = exact_map_next(&r->graphs);
 	uint8_t how;
@@ -174,9 +175,8 @@ int path_map_next(struct path_map_reader *r, struct path_function *out, struct n
 	if (rc)
 		return rc;
 	how = cursor_u8(&r->at);
-	out->how = how & ~(MAP_SHORTENED | MAP_BARE);
+	out->how = how & ~MAP_SHORTENED;
 	out->shortened = how & MAP_SHORTENED;
-	out->bare = how & MAP_BARE;
 	out->first = cursor_uleb(&r->at);
 	read_values(&r->at, out);
 	if (r->at.failed || out->how >= PATH_HOWS)

@@ -4,14 +4,13 @@
  * nothing else.
  *
  * Graphs are kept as an exact_map is, where "counted" means cut. The map is kept as bytes
- * (path_map.c); reading trusts nothing.
+ * (map.c); reading trusts nothing.
  *
- * What is counted into is an array of words: counters, and behind them a hash table for procedures
- * with more paths than an array should have. An entry of the table is a path's key + 1 and its
- * count; behind the last one is a word for what found no room.
+ * What is counted into is an array of words: counters, and behind them a hash table (rt/rt.h) for
+ * procedures with more paths than an array should have.
  */
-#ifndef CULPRIT_PATHS_PATH_MAP_H
-#define CULPRIT_PATHS_PATH_MAP_H
+#ifndef CULPRIT_PATHS_MAP_H
+#define CULPRIT_PATHS_MAP_H
 
 #include "edit/exact_map.h"
 #include "paths/number.h"
@@ -24,8 +23,7 @@ struct path_fixed {
 struct path_function {
 	struct exact_function graph;
 	uint8_t how;          /* enum path_how */
-	bool shortened;       /* paths were cut to be fewer */
-	bool bare;            /* and so that no variable is needed: none was to be had */
+	bool shortened;       /* edges are cut that no loop needs: paths would be too many */
 	uint64_t first;       /* counters from this word on, by number; hashed: keys from this on */
 	VEC(uint64_t) values; /* by edge of the dag */
 	VEC(struct path_fixed) fixed; /* hashed: paths with a counter of their own */
@@ -40,27 +38,27 @@ struct path_layout {
 
 /* ---- writing ---- */
 
-struct path_map_writer {
+struct paths_map_writer {
 	struct exact_map_writer graphs;
 	struct buf body;
 };
-void path_map_add(struct path_map_writer *w, struct path_function *f); /* by ascending start */
-void path_map_finish(struct path_map_writer *w, const struct path_layout *layout,
+void paths_map_add(struct paths_map_writer *w, struct path_function *f); /* by ascending start */
+void paths_map_finish(struct paths_map_writer *w, const struct path_layout *layout,
 	const struct image_id *id, const char *path, struct buf *out);
 
 /* ---- reading ---- */
 
-struct path_map_reader {
+struct paths_map_reader {
 	struct exact_map_reader graphs;
 	struct cursor at;
 	struct path_layout layout;
 };
-int path_map_open(struct path_map_reader *r, const void *p, size_t n); /* -EBADMSG */
+int paths_map_open(struct paths_map_reader *r, const void *p, size_t n); /* -EBADMSG */
 /*
  * 1 and the next function with its numbering, 0 at the end, -EBADMSG. What is in `out` is replaced;
  * its memory is used again. The numbering is to be deinitialised.
  */
-int path_map_next(struct path_map_reader *r, struct path_function *out, struct numbering *n);
+int paths_map_next(struct paths_map_reader *r, struct path_function *out, struct numbering *n);
 
 /* The graph that is numbered: links are its edges. */
 void path_graph(const struct exact_function *f, struct graph *out);

@@ -1,0 +1,44 @@
+/*
+ * Paths of procedures that have too many for an array: counted in a hash table that lies with the
+ * counters in the file (paths/map.h). Whoever comes first to a free entry takes it; what finds
+ * no room is counted together, as is what comes before the file is mapped.
+ */
+#include "rt/runtime.h"
+
+#define PROBES 32
+
+static void count(uint64_t *word)
+{
+	if (rt_header.table_atomic)
+		__atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+	else
+		*(volatile uint64_t *)word += 1;
+}
+
+uint64_t rt_path(uint64_t key, uint64_t unused __attribute__((unused)))
+{
+	uint64_t *table = rt_here(rt_header.table), *entry;
+	uint64_t mask = rt_header.table_entries - 1, at = key * 0x9e3779b97f4a7c15u >> 32;
+
+	for (unsigned i = 0; i < PROBES && table[RT_TABLE_READY]; i++) {
+		uint64_t found;
+
+		entry = table + RT_TABLE_FIRST + 2 * ((at + i) & mask);
+		found = __atomic_load_n(entry, __ATOMIC_RELAXED);
+		if (!found)
+			__atomic_compare_exchange_n(
+				entry, &found, key + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		if (!found || found == key + 1) {
+			count(entry + 1);
+			return 0;
+		}
+	}
+	count(table + RT_TABLE_NO_ROOM);
+	return 0;
+}
+
+void rt_paths_start(const struct rt_header *h)
+{
+	if (h->table)
+		*((uint64_t *)rt_here(h->table) + RT_TABLE_READY) = 1;
+}
