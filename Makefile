@@ -151,7 +151,7 @@ $(BUILD)/tests/collect/test_shadow_vectors: $(BUILD)/gen/tests/collect/shadow_ve
 $(filter $(BUILD)/tests/upcall/%,$(UNIT)): | $(PLUGINS)
 
 # Reports are tested on databases of known contents, verbs without main.
-$(BUILD)/libtests.a: $(BUILD)/tests/fixtures/fixture.o $(filter-out %/main.o,$(CMD_OBJ))
+$(BUILD)/libtests.a: $(BUILD)/tests/fixtures/fixture.o $(BUILD)/tests/fixtures/counted.o $(filter-out %/main.o,$(CMD_OBJ))
 	@rm -f $@
 	ar rcs $@ $^
 

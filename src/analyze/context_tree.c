@@ -77,7 +77,7 @@ static int find_metric(struct context_tree *t, struct err *e)
 	if (!name)
 		name = names->n ? names->name[0] : CONTEXT_BY_CALLS;
 	t->which = metric_find(names, name);
-	t->metric = name;
+	t->metric = arena_strdup(&t->arena, name);
 	if (t->which >= 0 || !strcmp(name, CONTEXT_BY_CALLS))
 		return 0;
 	for (uint32_t i = 0; i < names->n; i++)
@@ -445,37 +445,50 @@ static bool has_one_path(const struct context_tree *t, const struct call_node *n
 	return found == 1;
 }
 
+static void count_node(const struct context_tree *t, const struct context_node *n,
+	const bool *inner, struct context_size *out, double *heights)
+{
+	const struct call_node *from = call_tree_node(t->calls, n->source);
+	bool is_inner = inner[n - t->nodes.p];
+
+	out->nodes++;
+	out->paths += from->npaths;
+	out->roots += n->parent == CONTEXT_NONE;
+	out->interior += is_inner;
+	out->leaves += !is_inner;
+	*heights += is_inner ? 0 : n->depth + 1;
+	if (n->depth + 1 > out->deepest)
+		out->deepest = n->depth + 1;
+}
+
+static void count_site(
+	const struct context_tree *t, const struct context_node *n, struct context_size *out)
+{
+	out->sites++;
+	if (n->parent != CONTEXT_NONE)
+		out->one_path += has_one_path(
+			t, call_tree_node(t->calls, t->nodes.p[n->parent].source), n->site);
+}
+
+/* Recursive nodes are edges, and no nodes. */
 void context_tree_size(const struct context_tree *t, struct context_size *out)
 {
+	_cleanup_free_ bool *inner = xcalloc(t->nodes.n + 1, sizeof *inner);
 	double heights = 0;
-	uint32_t children = 0;
 
-	*out = (struct context_size){
-		.bytes = t->bytes, .nodes = 0, .procedures = (uint32_t)t->procedures.n};
-	for (uint32_t i = 0; i < t->nodes.n; i++) {
-		const struct context_node *n = &t->nodes.p[i];
-		const struct call_node *from = call_tree_node(t->calls, n->source);
-
-		out->recursive += n->recursive;
-		out->sites += n->site != 0;
-		if (n->site && n->parent != CONTEXT_NONE)
-			out->one_path += has_one_path(
-				t, call_tree_node(t->calls, t->nodes.p[n->parent].source), n->site);
+	*out = (struct context_size){.bytes = t->bytes, .procedures = (uint32_t)t->procedures.n};
+	vec_each (n, &t->nodes)
+		if (!n->recursive && n->parent != CONTEXT_NONE)
+			inner[n->parent] = true;
+	vec_each (n, &t->nodes) {
+		if (n->site)
+			count_site(t, n, out);
 		if (n->recursive)
-			continue;
-		out->nodes++;
-		out->paths += from->npaths;
-		out->roots += n->parent == CONTEXT_NONE;
-		children += n->parent != CONTEXT_NONE;
-		out->interior += n->end > i + 1;
-		if (n->end == i + 1) {
-			out->leaves++;
-			heights += n->depth + 1;
-		}
-		if (n->depth + 1 > out->deepest)
-			out->deepest = n->depth + 1;
+			out->recursive++;
+		else
+			count_node(t, n, inner, out, &heights);
 	}
-	out->degree = out->interior ? (double)children / out->interior : 0;
+	out->degree = out->interior ? (double)(out->nodes - out->roots) / out->interior : 0;
 	out->height = out->leaves ? heights / out->leaves : 0;
 	for (uint32_t i = 0; i < t->procedures.n; i++)
 		if (t->procedures.p[i].records > out->replication) {

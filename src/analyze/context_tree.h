@@ -79,7 +79,7 @@ const struct call_tree *context_tree_calls(const struct context_tree *t);
 
 /*
  * Who called: roots are the procedures with at least `least` of the own weight, and below each node
- * are its callers, weighted by what they are to blame for. Destroy it as any other.
+ * are its callers, weighted by what they are to blame for. Destroy it before the other.
  */
 struct context_tree *context_tree_callers(const struct context_tree *t, double least);
 

@@ -37,7 +37,7 @@ size_t calls_hot(const struct calls_view *v, double least, const struct context_
 
 	*out = xcalloc(n + 1, sizeof **out);
 	for (size_t i = 0; i < n; i++)
-		if (!nodes[i].recursive && nodes[i].own > 0 && nodes[i].own >= weight)
+		if (!nodes[i].recursive && nodes[i].own >= weight && (nodes[i].own > 0 || !least))
 			(*out)[found++] = &nodes[i];
 	qsort(*out, found, sizeof **out, compare_own);
 	return found;

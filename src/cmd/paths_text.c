@@ -80,8 +80,8 @@ static void print_heading(const struct paths_view *v)
 		count += list[i].count;
 		off += list[i].off > 0;
 	}
-	printf("%" PRIu64 " paths ran %" PRIu64 " times, in %zu procedures that have %.4g\n",
-		s->paths, count, ran, s->potential);
+	printf("%" PRIu64 " paths ran %" PRIu64 " times, of %.4g that %zu procedures have\n",
+		s->paths, count, s->potential, ran);
 	if (s->measured)
 		printf("hot: at least %g%% of %s; dense: more of it an instruction than all "
 		       "together\n",
