@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct edited_kind *const kinds[] = {&edited_exact, &edited_paths};
+static const struct edited_kind *const kinds[] = {&edited_exact, &edited_paths, &edited_context};
 
 static int64_t now_us(void)
 {

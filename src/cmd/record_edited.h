@@ -56,7 +56,7 @@ struct edited_kind {
 	void (*say)(struct edited_run *r, const char *database);
 };
 
-extern const struct edited_kind edited_exact, edited_paths;
+extern const struct edited_kind edited_exact, edited_paths, edited_context;
 
 /* Whether options ask for an edited run. */
 bool edited_wanted(const struct edited_choice *c);

@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "calls/tree.h"
 #include "rt/context.h"
-#include "store/edges.h"
 
 #define FIRST_ROOM ((uint64_t)1 << 20)
 
@@ -35,7 +34,7 @@ static void put_lost(uint8_t *from)
 int context_arena_create(const char *path, struct err *e)
 {
 	_cleanup_free_ uint8_t *head = xcalloc(1, CONTEXT_FIRST);
-	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	int rc;
 
 	if (fd < 0)
@@ -323,7 +322,7 @@ static void find_keys(struct reading *r)
 {
 	r->keys = xcalloc(r->nmaps + 1, sizeof *r->keys);
 	for (size_t i = 0; i < r->nmaps; i++)
-		r->keys[i] = edge_image_key(IMAGE_ELF, &r->maps[i].id, r->maps[i].path);
+		r->keys[i] = context_map_key(&r->maps[i]);
 }
 
 int context_arena_read(const void *p, size_t n, const struct context_map *maps, size_t nmaps,

@@ -15,7 +15,7 @@
 struct call_tree;
 struct err;
 
-/* Makes the file, which must not exist. */
+/* Makes the file ready, which has nothing but zeros if it exists. */
 int context_arena_create(const char *path, struct err *e);
 
 struct context_summary {

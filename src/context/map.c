@@ -7,6 +7,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "rt/context.h"
+#include "store/edges.h"
 
 /*
  * A map:
@@ -31,6 +32,27 @@ uint32_t context_map_first(const struct image_id *id, uint32_t procedures)
 	uint64_t space = NUMBERS - CONTEXT_PROCEDURES - procedures;
 
 	return (uint32_t)(CONTEXT_PROCEDURES + hash_bytes(id->bytes, id->size) % space);
+}
+
+uint64_t context_map_key(const struct context_map *m)
+{
+	return edge_image_key(IMAGE_ELF, &m->id, m->path);
+}
+
+static int by_start(const void *key, const void *entry)
+{
+	uint64_t start = *(const uint64_t *)key;
+	const struct context_procedure *p = entry;
+
+	return start < p->start ? -1 : start > p->start;
+}
+
+size_t context_map_find(const struct context_map *m, uint64_t start)
+{
+	const struct context_procedure *p =
+		bsearch(&start, m->procedures.p, m->procedures.n, sizeof *p, by_start);
+
+	return p ? (size_t)(p - m->procedures.p) : m->procedures.n;
 }
 
 /* ---- writing ---- */
@@ -140,6 +162,16 @@ int context_map_read(struct context_map *m, const void *p, size_t n)
 		return 0;
 	context_map_deinit(m);
 	return -EBADMSG;
+}
+
+const char *context_map_path(const void *p, size_t n)
+{
+	struct cursor at = cursor_over(p, n);
+	struct image_id id;
+
+	cursor_u64(&at);
+	read_identity(&at, &id);
+	return cursor_str(&at);
 }
 
 void context_map_deinit(struct context_map *m)

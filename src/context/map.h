@@ -34,11 +34,17 @@ struct context_map {
 	VEC(struct context_site) sites;
 };
 
+uint64_t context_map_key(const struct context_map *m); /* of the image, store/edges.h */
+/* The number of the procedure that starts there, or how many there are. */
+size_t context_map_find(const struct context_map *m, uint64_t start);
+
 /* Numbers for so many procedures of an image that other images hardly have, too. */
 uint32_t context_map_first(const struct image_id *id, uint32_t procedures);
 
 void context_map_put(const struct context_map *m, struct buf *out);
 int context_map_read(struct context_map *m, const void *p, size_t n); /* -EBADMSG */
+/* The path of the original, in the bytes of a map that can be read. */
+const char *context_map_path(const void *p, size_t n);
 void context_map_deinit(struct context_map *m);
 
 #endif

@@ -1,0 +1,266 @@
+#include "context/context.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "context/map.h"
+#include "context/survey.h"
+#include "edit/runtime.h"
+#include "edit/snippet.h"
+#include "rt/context.h"
+#include "rt/routines.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * What is put where. a0 is the procedure's number in the tree, a1 the routine, a2 its number in the
+ * image, a3 its place in a fan; the thread's word is at 128, in a record the count at 8, the body
+ * at 16.
+ */
+enum { NARROW, NARROW_KEEPS, WIDE, WIDE_KEEPS, ANNOUNCE, PASS_ON, END_THREAD, COUNT, SNIPPETS };
+
+#define FIND_NARROW "t0 = tls[128]; t0 = [t0]; if [t0] == a0 goto same; t0 = call a1(a2); same: "
+#define FIND_WIDE                                                                  \
+	"t1 = tls[128]; if t1 == 0 goto new; t0 = [t1]; if [t0] == a0 goto same; " \
+	"if [t0] != 1 goto new; t0 = [t0 + a3]; if [t0] == a0 goto same; "         \
+	"new: t0 = call a1(a2); t1 = tls[128]; same: "
+
+static const char *const texts[SNIPPETS] = {
+	[NARROW] = FIND_NARROW "%s[t0 + 8] += 1",
+	[NARROW_KEEPS] = FIND_NARROW "%s[t0 + 8] += 1; v0 = [t0 + 16]",
+	[WIDE] = FIND_WIDE "%s[t0 + 8] += 1",
+	[WIDE_KEEPS] = FIND_WIDE "%s[t0 + 8] += 1; v0 = [t0 + 16]; v1 = t1",
+	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
+	[PASS_ON] = "tls[128] = v1",
+	[END_THREAD] = "tls[128] = 0",
+	[COUNT] = "%s[v0 + a0] += 1",
+};
+
+_Static_assert(CONTEXT_WORD == 128 && offsetof(struct context_record, count) == 8 &&
+		       offsetof(struct context_record, body) == 16 && CONTEXT_FAN == 1,
+	"as the snippets have it");
+
+struct context {
+	const struct context_options *options;
+	struct edit *edit;
+	struct survey survey;
+	uint32_t *numbers; /* of procedures in the map, by function */
+	struct context_map map;
+	VEC(struct context_shape) shapes;
+	struct snippet *snippet[SNIPPETS];
+};
+
+static void destroy(struct context *c)
+{
+	if (!c)
+		return;
+	for (int i = 0; i < SNIPPETS; i++)
+		snippet_destroy(c->snippet[i]);
+	survey_deinit(&c->survey);
+	context_map_deinit(&c->map);
+	vec_deinit(&c->shapes);
+	free(c->numbers);
+	free(c);
+}
+
+static int make_snippets(struct context *c, struct err *e)
+{
+	int rc = 0;
+
+	for (int i = 0; i < SNIPPETS && !rc; i++) {
+		char text[400];
+
+		snprintf(text, sizeof text, texts[i], c->options->atomic ? "atomic " : "");
+		rc = snippet_create(text, &c->snippet[i], e);
+	}
+	return rc;
+}
+
+/* ---- the map ---- */
+
+static bool is_counted(const struct context *c, const struct survey_call *call)
+{
+	return call->callee != SURVEY_ANYBODY && c->survey.functions[call->callee].counted;
+}
+
+/* Whether a call has a slot: not when it is counted, or what was announced before is passed on. */
+static bool has_slot(
+	const struct context *c, const struct survey_function *f, const struct survey_call *call)
+{
+	return f->keeps && !is_counted(c, call) && !call->ends_thread &&
+	       !(call->jumps && f->outside);
+}
+
+static void add_sites(struct context *c, const struct survey_function *f)
+{
+	struct context_procedure *p = vec_add(&c->map.procedures);
+	const struct survey_call *calls = c->survey.calls.p + f->first;
+
+	*p = (struct context_procedure){
+		.start = f->function->procedure->start, .site = (uint32_t)c->map.sites.n};
+	for (uint32_t i = 0; i < f->calls && f->keeps; i++) {
+		if (!is_counted(c, &calls[i]))
+			continue;
+		*vec_add(&c->map.sites) =
+			(struct context_site){calls[i].at, c->numbers[calls[i].callee]};
+		p->counts++;
+	}
+	for (uint32_t i = 0; i < f->calls; i++) {
+		if (!has_slot(c, f, &calls[i]))
+			continue;
+		*vec_add(&c->map.sites) = (struct context_site){.at = calls[i].at};
+		p->slots++;
+	}
+	*vec_add(&c->shapes) = (struct context_shape){p->counts, p->slots};
+}
+
+static void make_map(struct context *c)
+{
+	struct image *im = edit_image(c->edit);
+	_cleanup_free_ char *path = realpath(image_path(im), NULL);
+	uint32_t n = 0;
+
+	c->numbers = xcalloc(c->survey.n + 1, sizeof *c->numbers);
+	for (size_t i = 0; i < c->survey.n; i++)
+		if (c->survey.functions[i].moved)
+			c->numbers[i] = n++;
+	c->map.id = *image_id(im);
+	c->map.path = xstrdup(path ? path : image_path(im));
+	c->map.first = context_map_first(&c->map.id, n);
+	for (size_t i = 0; i < c->survey.n; i++)
+		if (c->survey.functions[i].moved)
+			add_sites(c, &c->survey.functions[i]);
+}
+
+/* ---- code ---- */
+
+static void at_entry(struct context *c, const struct survey_function *f, uint32_t number)
+{
+	uint64_t procedure = c->map.first + number;
+	uint64_t arguments[] = {procedure, RT_CALL_CONTEXT_ENTER, number,
+		offsetof(struct context_fan, place) + procedure % CONTEXT_PLACES * 8};
+	int which = f->wide ? (f->keeps ? WIDE_KEEPS : WIDE) : (f->keeps ? NARROW_KEEPS : NARROW);
+
+	edit_at_entry(c->edit, f->function, c->snippet[which], arguments);
+}
+
+static void at_call(struct context *c, const struct survey_function *f,
+	const struct survey_call *call, int snippet, int64_t offset)
+{
+	uint64_t argument = (uint64_t)offset;
+
+	if (call->jumps)
+		edit_on_edge(c->edit, f->function, call->edge, c->snippet[snippet], &argument);
+	else
+		edit_before(c->edit, f->function, call->insn, c->snippet[snippet], &argument);
+}
+
+static void at_calls(struct context *c, const struct survey_function *f)
+{
+	int64_t count = 0, slot = offsetof(struct context_record, slot);
+
+	for (uint32_t i = f->first; i < f->first + f->calls; i++) {
+		const struct survey_call *call = &c->survey.calls.p[i];
+
+		if (call->ends_thread) {
+			at_call(c, f, call, END_THREAD, 0);
+		} else if (is_counted(c, call)) {
+			at_call(c, f, call, COUNT, count -= 8);
+		} else if (has_slot(c, f, call)) {
+			at_call(c, f, call, ANNOUNCE, slot);
+			slot += 8;
+		} else {
+			at_call(c, f, call, PASS_ON, 0);
+		}
+	}
+}
+
+static void at_returns(struct context *c, const struct survey_function *f)
+{
+	const struct flow *flow = f->function->flow;
+
+	for (uint32_t i = 0; i < flow->graph.edges; i++)
+		if (flow->edge_kind[i] == FLOW_EDGE_RETURN)
+			edit_on_edge(c->edit, f->function, i, c->snippet[PASS_ON], NULL);
+}
+
+static void instrument(struct context *c)
+{
+	for (size_t i = 0; i < c->survey.n; i++) {
+		const struct survey_function *f = &c->survey.functions[i];
+
+		if (!f->moved || f->counted)
+			continue;
+		at_entry(c, f, c->numbers[i]);
+		if (f->keeps)
+			at_calls(c, f);
+		if (f->keeps && f->outside)
+			at_returns(c, f);
+	}
+}
+
+static void fill_header(struct context *c, const char *counts)
+{
+	size_t shapes = runtime_append(c->edit, c->shapes.p, c->shapes.n * sizeof *c->shapes.p);
+	struct rt_header *h = runtime_header(c->edit);
+
+	h->context.first = c->map.first;
+	h->context.shapes = shapes;
+	strcpy(h->path, counts);
+}
+
+/* ---- as a tool ---- */
+
+static int apply(const void *options, struct edit *edit, const char *counts, void **state,
+	struct buf *map, struct err *e)
+{
+	struct context *c = *state = xcalloc(1, sizeof *c);
+	const char *why;
+	int rc;
+
+	c->options = options;
+	c->edit = edit;
+	if (counts[0] != '/' || strlen(counts) >= RT_PATH)
+		return err_set(e, -EINVAL,
+			"%s: contexts need a file with an absolute, shorter path", counts);
+	if (!runtime_has_thread_words(edit, &why))
+		return err_set(e, -EOPNOTSUPP, "%s: contexts need words in threads, but %s",
+			image_path(edit_image(edit)), why);
+	rc = make_snippets(c, e);
+	if (rc)
+		return rc;
+	survey_make(&c->survey, edit);
+	make_map(c);
+	fill_header(c, counts);
+	instrument(c);
+	edit_describe(edit, "context", NULL, 0);
+	context_map_put(&c->map, map);
+	return 0;
+}
+
+static void release(void *state)
+{
+	destroy(state);
+}
+
+static int outline(const struct buf *bytes, struct edit_outline *out)
+{
+	struct context_map map;
+	int rc = context_map_read(&map, bytes->p, bytes->n);
+
+	if (rc)
+		return rc;
+	*out = (struct edit_outline){
+		map.procedures.n ? CONTEXT_FIRST : 0, context_map_path(bytes->p, bytes->n)};
+	context_map_deinit(&map);
+	return 0;
+}
+
+void context_tool(const struct context_options *o, struct edit_tool *out)
+{
+	*out = (struct edit_tool){
+		.options = o, .apply = apply, .release = release, .outline = outline};
+	snprintf(out->name, sizeof out->name, "context%s", o->atomic ? "-atomic" : "");
+}

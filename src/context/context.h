@@ -1,0 +1,30 @@
+/*
+ * The tool that counts by calling context (Ammons, Ball and Larus 1997, section 4): edits a file so
+ * that its procedures build a calling context tree (rt/context.h) while they run.
+ *
+ * A procedure that calls others keeps its record in a word of its frame, and before each call sets
+ * the thread's word to the slot of that call site. At its entry it finds its record there. If it
+ * may be called by code that announces nothing (libraries that are not edited, signal handlers), it
+ * puts the thread's word back when it returns, so such callers have their callees under the call
+ * that led to them. A procedure that calls nobody, and is called only by procedures of the file
+ * that know it, needs no code at all: its callers count for it. Nothing has to be put right after
+ * longjmp, exceptions or switches of stacks, since who calls announces it from his own frame.
+ *
+ * Who leaves by a jump to another procedure is shown as its caller, unless it may be called by
+ * others itself: then what it jumps to is shown as called by its own caller.
+ */
+#ifndef CULPRIT_CONTEXT_CONTEXT_H
+#define CULPRIT_CONTEXT_CONTEXT_H
+
+#include <stdbool.h>
+
+#include "edit/tool.h"
+
+struct context_options {
+	bool atomic; /* exact also where processes count at once; slower */
+};
+
+/* The options must outlive it. */
+void context_tool(const struct context_options *o, struct edit_tool *out);
+
+#endif

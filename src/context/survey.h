@@ -1,0 +1,47 @@
+/*
+ * What has to be known of a file's functions before contexts can be counted in it: who calls whom
+ * from where, who may be called by others, and who has words to keep a record in.
+ */
+#ifndef CULPRIT_CONTEXT_SURVEY_H
+#define CULPRIT_CONTEXT_SURVEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "edit/edit.h"
+
+#define SURVEY_ANYBODY UINT32_MAX
+
+/* A call, or a jump that leaves the function for good. */
+struct survey_call {
+	uint64_t at;     /* the instruction */
+	uint32_t insn;   /* its number */
+	uint32_t edge;   /* of a jump, that leaves */
+	uint32_t callee; /* number of the function, if it is certain; SURVEY_ANYBODY */
+	bool jumps;
+	bool ends_thread; /* it is pthread_exit */
+};
+
+struct survey_function {
+	struct edit_function *function;
+	bool moved;   /* else nothing can be put into it */
+	bool outside; /* may be called by somebody who announces nothing */
+	bool wide;    /* may find other procedures in the slot it is called from */
+	bool keeps;   /* v0 and v1 can be had: it announces its calls */
+	bool counted; /* calls nobody, and all its callers can count for it */
+	uint32_t first, calls;
+};
+
+struct survey {
+	struct survey_function *functions; /* as edit_functions lists them */
+	size_t n;
+	VEC(struct survey_call) calls;
+};
+
+/* Takes variables for the functions that need them. */
+void survey_make(struct survey *s, struct edit *e);
+void survey_deinit(struct survey *s);
+
+#endif
