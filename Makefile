@@ -27,7 +27,7 @@ BUILD := build$(if $(SAN),/san)
 ROOMS := base isa image flow store values upcall calls collect analyze edit paths context burst \
 	export web
 
-CFLAGS   ?= -O2 -g
+CFLAGS   ?= -O$(if $(SAN),1,2) -g
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SANFLAGS := $(if $(SAN),$(SANITIZE))
 WARNINGS := -Wall -Wextra -Wmissing-prototypes -Wshadow -Wvla $(if $(CI),-Werror)
@@ -44,9 +44,15 @@ CMD_OBJ  := $(CMD_SRC:%.c=$(BUILD)/%.o)
 SKELETONS := $(patsubst src/%.bpf.c,$(BUILD)/gen/%.skel.h,$(BPF_SRC))
 UNIT_SRC := $(wildcard tests/*/test_*.c)
 UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
+# Tests of sampling want the machine for themselves; the others run one on each CPU.
+UNIT_ALONE := $(filter $(addprefix $(BUILD)/tests/,collect/% upcall/% values/%),$(UNIT))
+E2E        := $(wildcard tests/e2e/*.bats)
+E2E_TOGETHER := $(filter $(patsubst %,tests/e2e/%.bats,calls cfg cli db diff doctor edit \
+	edit_% export list paths per_thread record_% stats top),$(E2E))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
+REPLAY   := $(FUZZ_SRC:%.c=$(BUILD)/%)
 # Benchmarks that are made with the library.
 INSIDERS := synthetic_week hotlists bursts follow pairs exact_counts score misses blamed path_sums context_sums unwind
 HELPERS_SRC := $(filter-out $(INSIDERS:%=bench/%.c),$(wildcard \
@@ -130,6 +136,11 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libculprit.a
 
 $(BUILD)/tests/isa/test_interp_unicorn: ORACLE := -lunicorn
 
+# A fuzz target with a main of ours: the library need not be built for libFuzzer to replay a corpus.
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(BUILD)/libculprit.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $^ $(LIBS)
+
 # The interpreter as it is in the kernel, on cases that a test makes.
 $(BUILD)/gen/tests/%.bpf.o: tests/%.bpf.c | build/.packages
 	@mkdir -p $(@D)
@@ -196,21 +207,26 @@ build/bench/%: bench/%.c bench/phases.h
 programs: $(UNIT)
 
 unit: $(UNIT)
-	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
+	@tools/together $(filter-out $(UNIT_ALONE),$(UNIT))
+	@set -e; for t in $(UNIT_ALONE); do echo "== $$t"; $$t; done
 
 helpers: $(HELPERS)
 
+# What sanitizers have no part in is tagged: programs that run edited, or under the upcall library.
+BATS := bats --print-output-on-failure$(if $(SAN), --filter-tags !plain)
+
 e2e: all $(BUILD)/tests/upcall/runner helpers
-	CULPRIT=$(abspath $(BUILD)/culprit) bats --print-output-on-failure tests/e2e
+	CULPRIT=$(abspath $(BUILD)/culprit) tools/together $(E2E_TOGETHER:%='$(BATS) %')
+	CULPRIT=$(abspath $(BUILD)/culprit) $(BATS) $(filter-out $(E2E_TOGETHER),$(E2E))
 
 fuzz: $(FUZZ)
 	@set -e; for f in $(FUZZ); do n=$$(basename $$f); mkdir -p build/corpus/$$n tests/fuzz/corpus/$$n; \
 		echo "== $$n"; $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
 		-artifact_prefix=build/corpus/ build/corpus/$$n tests/fuzz/corpus/$$n; done
 
-fuzz-replay: $(FUZZ)
-	@for f in $(FUZZ); do n=$${f##*/}; \
-		$$f -runs=0 -timeout=10 tests/fuzz/corpus/$$n >$$f.log 2>&1 || \
+fuzz-replay: $(REPLAY)
+	@for f in $(REPLAY); do n=$${f##*/}; \
+		$$f tests/fuzz/corpus/$$n >$$f.log 2>&1 || \
 			{ cat $$f.log; echo "$$n: the corpus fails"; exit 1; }; \
 		echo "== $$n: corpus of $$(ls tests/fuzz/corpus/$$n | wc -l) passed"; done
 
@@ -232,13 +248,12 @@ layers:
 	@tools/layers $(ROOMS) cmd
 
 .PHONY: check
-# Builds on all CPUs; tests run one at a time.
 check: layers
 	$(MAKE) -j$(CPUS) CI=1 all programs helpers
 	$(MAKE) CI=1 unit
 	$(MAKE) -j$(CPUS) CI=1 SAN=1 all programs
 	$(MAKE) CI=1 SAN=1 unit
-	$(MAKE) -j$(CPUS) fuzz-replay
+	$(MAKE) -j$(CPUS) CI=1 SAN=1 fuzz-replay
 	$(MAKE) CI=1 e2e
 	$(MAKE) CI=1 SAN=1 e2e
 	@echo "check: all passed"

@@ -27,6 +27,7 @@ agrees() { # PROCEDURE TOLERANCE LEAST_PAIRS
 		r = f / (n / s); print "measured / exact", r; exit !(r > 1 - t && r < 1 + t) }'
 }
 
+# bats test_tags=plain
 @test "iterations of three loops, to a few per cent" {
 	need_root "pairs need BPF"
 	record -- "$programs/counted_loops" 3 > loops

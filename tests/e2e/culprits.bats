@@ -72,12 +72,14 @@ judge() { # LOOP
 	done
 }
 
+# bats test_tags=plain
 @test "data: caches and pages" {
 	judge chase_memory
 	judge chase_cache
 	judge chase_pages
 }
 
+# bats test_tags=plain
 @test "loads behind stores" {
 	judge forward_blocked
 	judge forward_fits
@@ -90,21 +92,25 @@ judge() { # LOOP
 	judge branch_always
 }
 
+# bats test_tags=plain
 @test "slow operations" {
 	judge divide
 	judge locked_add
 	judge fenced
 }
 
+# bats test_tags=plain
 @test "denormal numbers" {
 	judge denormal
 	judge normal
 }
 
+# bats test_tags=plain
 @test "stores that miss" {
 	judge store_burst
 }
 
+# bats test_tags=plain
 @test "code: caches and pages" {
 	judge code_lines
 	judge code_pages

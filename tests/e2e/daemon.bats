@@ -90,6 +90,7 @@ epochs() { # JQ
 	[ "$(epochs '.[0].ended')" != null ]
 }
 
+# bats test_tags=plain
 @test "kill -9 at any moment leaves a sound database, and the next daemon goes on" {
 	"$programs/forker" 30 3>&- >/dev/null &
 	target=$!

@@ -44,6 +44,7 @@ probability() { # PROCEDURE TRUTH
 		}'
 }
 
+# bats test_tags=plain
 @test "branches taken in a quarter, half and nine tenths of the cases" {
 	need_edges
 	record -- "$programs/known_edges" 3 > places

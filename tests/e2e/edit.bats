@@ -66,6 +66,7 @@ check() { # NAME COMPILER [FLAG...]
 	check ifunc gcc -O2 -static-pie
 }
 
+# bats test_tags=plain
 @test "hard cases, unoptimised and by another compiler" {
 	for name in calls flags goto ifunc longjmp signals tables threads; do
 		check $name gcc -O0
@@ -73,6 +74,7 @@ check() { # NAME COMPILER [FLAG...]
 	done
 }
 
+# bats test_tags=plain
 @test "hard cases with all that is dead overwritten, before every instruction and on every edge" {
 	for source in "$sources"/*.c; do
 		name=$(basename "$source" .c)
@@ -99,7 +101,8 @@ check() { # NAME COMPILER [FLAG...]
 
 @test "stock programs and a library" {
 	edit --null --strict /bin/gzip gzip
-	./gzip -9 <"$CULPRIT" | /bin/gzip -d | cmp - "$CULPRIT"
+	head -c 1000000 "$CULPRIT" >input
+	./gzip -9 <input | /bin/gzip -d | cmp - input
 	edit --null --strict /bin/bash bash
 	[ "$(./bash -c 'x=$((6 * 7)); f() { echo "$x $1"; }; f a')" = "42 a" ]
 	edit --null --strict "$(realpath /lib/x86_64-linux-gnu/libz.so.1)" libz.so.1
@@ -108,6 +111,7 @@ check() { # NAME COMPILER [FLAG...]
 		"$(python3 -c 'import zlib; print(zlib.crc32(b"x" * 9999))')" ]
 }
 
+# bats test_tags=plain
 @test "the edited culprit edits as the unedited one does" {
 	edit --strict "$CULPRIT" culprit
 	edit --strict /bin/bash want

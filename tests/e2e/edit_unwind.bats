@@ -46,6 +46,7 @@ unwinds() { # COMPILER OPTION...
 	unwinds clang++ -O2
 }
 
+# bats test_tags=plain
 @test "the stack can be walked from every instruction" {
 	for options in "-O0" "-O2" "-O3 -no-pie -fno-omit-frame-pointer"; do
 		# shellcheck disable=SC2086
@@ -55,6 +56,7 @@ unwinds() { # COMPILER OPTION...
 	done
 }
 
+# bats test_tags=plain
 @test "the stack can be walked from every instruction of code that was added" {
 	gcc -O2 -o steps "$sources/steps.c"
 	same steps --exact
@@ -90,6 +92,7 @@ frames() { # PROGRAM
 		sed -n 's/^#[0-9]* *\(0x[0-9a-f]* in \)\?\([^ ]*\).*/\2/p'
 }
 
+# bats test_tags=plain
 @test "gdb shows the same frames" {
 	command -v gdb || skip "no gdb"
 	cat >crash.c <<-'END'

@@ -27,6 +27,7 @@ skid() { # "INSTRUCTIONS SHARE CYCLES_PER_NS"
 	sqlite3 "$db" "SELECT printf('%d %.2f %.2f', skid, skid_share, cycles_per_ns) FROM events"
 }
 
+# bats test_tags=plain
 @test "who gives a rate waits for it only at the end of a long recording, once" {
 	sample 0.3
 	[ "$(skid)" = "0 0.00 0.00" ]

@@ -46,26 +46,32 @@ undisturbed() { # MODE
 	undisturbed handlers
 }
 
+# bats test_tags=plain
 @test "handlers of SIGSEGV that jump" {
 	undisturbed segv
 }
 
+# bats test_tags=plain
 @test "handlers of SIGBUS on a stack of their own" {
 	undisturbed bus
 }
 
+# bats test_tags=plain
 @test "signal stacks that are as small as can be" {
 	undisturbed altstack
 }
 
+# bats test_tags=plain
 @test "stacks too small for a signal, as Go has them" {
 	undisturbed coroutines
 }
 
+# bats test_tags=plain
 @test "signals that are blocked" {
 	undisturbed masks
 }
 
+# bats test_tags=plain
 @test "jumps out of handlers" {
 	undisturbed jumps
 }
@@ -75,6 +81,7 @@ undisturbed() { # MODE
 	between "$(count rings)" 2 64 # 320 threads, of which few at once
 }
 
+# bats test_tags=plain
 @test "memory that other threads unmap" {
 	undisturbed unmaps
 }
@@ -84,18 +91,22 @@ undisturbed() { # MODE
 	[ "$(count processes)" = 101 ]
 }
 
+# bats test_tags=plain
 @test "children by vfork, posix_spawn and system" {
 	undisturbed spawns
 }
 
+# bats test_tags=plain
 @test "exec with all signals blocked" {
 	undisturbed exec_blocked
 }
 
+# bats test_tags=plain
 @test "programs that close all files and reuse the numbers" {
 	undisturbed closes
 }
 
+# bats test_tags=plain
 @test "a sandbox that allows next to no system call" {
 	undisturbed sandbox
 	[ "$(count barred)" -gt 0 ]
@@ -130,12 +141,14 @@ dies() { # MODE STATUS
 
 # ---- stock programs ----
 
+# bats test_tags=plain
 @test "bash with pipes and subshells" {
 	upcall -t 100000 -- bash -c 'for i in $(seq 50); do x=$(echo $i | cat); done; echo $x' >said
 	[ "$(cat said)" = 50 ]
 	[ "$(count processes)" -gt 100 ]
 }
 
+# bats test_tags=plain
 @test "perl with handlers" {
 	command -v perl || skip "no perl"
 	upcall -t 50000 -- perl -e '$SIG{TRAP} = sub { $n++ }; $SIG{ALRM} = sub { $a++; alarm 0 };
@@ -145,6 +158,7 @@ dies() { # MODE STATUS
 	[ "$(cat said)" = "1 1" ]
 }
 
+# bats test_tags=plain
 @test "python's own tests of signals" {
 	python3 -c 'import test.test_signal' 2>/dev/null || skip "python's tests are not installed"
 	tests=(python3 -m test test_signal -m PosixTests -m PendingSignalsTests -m StressTest)
@@ -165,6 +179,7 @@ dies() { # MODE STATUS
 	grep -q '^edge ' out
 }
 
+# bats test_tags=plain
 @test "latencies: near loads are near, far loads are far" {
 	upcall -n -p "$(plugin latency)" -- "$programs/plugin_loads" near 0.4 >at
 	between "$(share latency "$(cat at)" '^(L1|L2|L3)')" 80 100
@@ -172,6 +187,7 @@ dies() { # MODE STATUS
 	between "$(share latency "$(cat at)" '^(memory|longer)')" 70 100
 }
 
+# bats test_tags=plain
 @test "conflicts: blocked loads, forwarded ones, aliases" {
 	upcall -n -p "$(plugin conflicts)" -- "$programs/plugin_loads" blocked 0.3 >at
 	[ "$(share conflict "$(cat at)" '^blocked_by_the_store_at_-0x4$')" = 100 ]
@@ -181,6 +197,7 @@ dies() { # MODE STATUS
 	[ "$(share conflict "$(cat at)" '^4K_alias_of_the_store_at_-0x4$')" = 100 ]
 }
 
+# bats test_tags=plain
 @test "operands: denormals, NaNs, integers" {
 	for case in denormal:denormal nan:NaN integer:42; do
 		upcall -n -p "$(plugin floats)" -- "$programs/plugin_loads" "${case%:*}" 0.3 >at

@@ -83,7 +83,10 @@ LOOP(store_burst, "	xorl %ecx, %ecx\n",
 
 /* ---- code: pieces of one jump each, in an order like that ---- */
 
-/* COUNT (a power of two) pieces that stand SPACE bytes apart: each counts and goes to another. */
+/*
+ * COUNT (a power of two) pieces that stand SPACE bytes apart: each counts and goes to another. What
+ * is between them never runs, and has few instructions since reports list them all.
+ */
 #define CODE(name, count, space)                                                                \
 	void name(uint64_t n, void *memory);                                                    \
 	__asm__(".text\n.p2align 12\n.globl " #name "\n.type " #name ",@function\n" #name ":\n" \
@@ -93,6 +96,7 @@ LOOP(store_burst, "	xorl %ecx, %ecx\n",
 		".if i == " #count " - 1\n	decq %rdi\n	jz 2f\n.endif\n"                         \
 		".set next, (i * 5 + 3) & (" #count " - 1)\n"                                   \
 		"	jmp 1b + next * " #space "\n"                                           \
+		".rept (" #space " - 32) / 10\n	nopw %cs:0x200(%rax,%rax)\n.endr\n"           \
 		".set i, i + 1\n.endr\n"                                                        \
 		"2:	ret\n.size " #name ",.-" #name "\n")
 CODE(code_lines, 2048, 64);  /* 128 KB: more than the first cache holds, in few pages */
