@@ -61,7 +61,7 @@ static int gather(struct context_tree *t, struct err *e)
 	if (rc == -EBADMSG)
 		return err_set(e, rc, "contexts are damaged: 'culprit db check' says which");
 	if (!rc && !call_tree_size(t->calls))
-		return err_set(e, -ENODATA,
+		return err_set(e, -ENOENT,
 			"no calling contexts in what was selected; 'culprit record --context -- "
 			"COMMAND' keeps them");
 	return rc;
@@ -182,9 +182,14 @@ static struct context_node make_node(struct context_tree *t, uint32_t number)
 		.recursive = from->at.recursive,
 		.site = from->at.site,
 		.count = from->count};
+	double weight;
 
-	if (!to.recursive && is_wanted(t, &t->procedures.p[to.procedure]))
-		to.own = (double)(t->which < 0 ? from->count : from->metrics[t->which]);
+	if (to.recursive)
+		return to;
+	weight = (double)(t->which < 0 ? from->count : from->metrics[t->which]);
+	t->total += weight;
+	if (is_wanted(t, &t->procedures.p[to.procedure]))
+		to.own = weight;
 	return to;
 }
 
@@ -255,7 +260,6 @@ static void sum_up(struct context_tree *t)
 		struct context_node *n = &t->nodes.p[i];
 
 		n->all += n->own;
-		t->total += n->own;
 		if (n->parent != CONTEXT_NONE)
 			t->nodes.p[n->parent].all += n->all;
 		if (!n->recursive) {

@@ -62,14 +62,14 @@ struct context_tree_options {
 	bool sites;            /* contexts that differ in a call site only stay apart */
 };
 
-/* -ENODATA when there are none, -EINVAL for a metric that is not there. */
+/* -ENOENT when there are none, -EINVAL for a metric that is not there. */
 int context_tree_create(struct selection *sel, const struct context_tree_options *o,
 	struct context_tree **out, struct err *e);
 void context_tree_destroy(struct context_tree *t); /* takes NULL */
 
 const char *context_tree_metric(const struct context_tree *t);
 bool context_tree_measured(const struct context_tree *t); /* it is one of the profile's */
-double context_tree_total(const struct context_tree *t);  /* the own weight of all nodes */
+double context_tree_total(const struct context_tree *t);  /* of all nodes, also those left out */
 /* In preorder, siblings by weight. */
 size_t context_tree_nodes(const struct context_tree *t, const struct context_node **out);
 size_t context_tree_procedures(const struct context_tree *t, const struct context_procedure **out);

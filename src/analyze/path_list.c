@@ -71,7 +71,7 @@ static int gather(struct path_list *l, struct err *e)
 	if (rc == -EBADMSG)
 		return err_set(e, rc, "paths are damaged: 'culprit db check' says which");
 	if (!rc && !l->images.n)
-		return err_set(e, -ENODATA,
+		return err_set(e, -ENOENT,
 			"no paths in what was selected; 'culprit record --paths -- COMMAND' counts "
 			"them");
 	return rc;

@@ -75,7 +75,7 @@ struct path_list_options {
 };
 
 /*
- * -ENODATA when nothing of the selection has paths, -EINVAL for a metric that is not there (the
+ * -ENOENT when nothing of the selection has paths, -EINVAL for a metric that is not there (the
  * message names those that are).
  */
 int path_list_create(struct selection *sel, const struct path_list_options *o,

@@ -92,7 +92,7 @@ static void what_is_not_there(void **state)
 	counted_select(sc, "libx.so");
 	assert_int_equal(
 		path_list_create(sc->sel, &(struct path_list_options){NULL, 0}, &l, &sc->e),
-		-ENODATA);
+		-ENOENT);
 }
 
 /* Two branches that agree: by edges alone each of four paths would run a quarter of the times. */
