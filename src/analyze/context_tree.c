@@ -184,8 +184,6 @@ static struct context_node make_node(struct context_tree *t, uint32_t number)
 		.count = from->count};
 	double weight;
 
-	if (to.recursive)
-		return to;
 	weight = (double)(t->which < 0 ? from->count : from->metrics[t->which]);
 	t->total += weight;
 	if (is_wanted(t, &t->procedures.p[to.procedure]))
@@ -262,11 +260,9 @@ static void sum_up(struct context_tree *t)
 		n->all += n->own;
 		if (n->parent != CONTEXT_NONE)
 			t->nodes.p[n->parent].all += n->all;
-		if (!n->recursive) {
-			t->procedures.p[n->procedure].own += n->own;
-			t->procedures.p[n->procedure].count += n->count;
-			t->procedures.p[n->procedure].records++;
-		}
+		t->procedures.p[n->procedure].own += n->own;
+		t->procedures.p[n->procedure].count += n->count;
+		t->procedures.p[n->procedure].records += !n->recursive;
 	}
 }
 

@@ -3,9 +3,9 @@
  * (Ammons, Ball and Larus, PLDI 97, section 4 and table 3).
  *
  * A node's own weight is what it has of the metric that is asked for, without callees; `all` has
- * its callees in it. A recursive node stands for an ancestor and weighs nothing: what was called
- * there is in the ancestor. Nodes that the filter's image or the procedure pattern leave out keep
- * their place and weigh nothing.
+ * its callees in it. A recursive node counts calls of a procedure that was active; what it called
+ * is below the ancestor that is the same. Nodes that the filter's image or the procedure pattern
+ * leave out keep their place and weigh nothing.
  */
 #ifndef CULPRIT_ANALYZE_CONTEXT_TREE_H
 #define CULPRIT_ANALYZE_CONTEXT_TREE_H

@@ -25,7 +25,7 @@ struct call_tree;
 struct call_place {
 	uint64_t image, procedure;
 	uint64_t site;  /* the call instruction, in the caller; 0 unknown */
-	bool recursive; /* closed: stands for the next ancestor that is the same procedure */
+	bool recursive; /* closed: its callees are those of the next ancestor that is the same */
 };
 
 struct call_node {

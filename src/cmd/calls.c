@@ -37,7 +37,7 @@ size_t calls_hot(const struct calls_view *v, double least, const struct context_
 
 	*out = xcalloc(n + 1, sizeof **out);
 	for (size_t i = 0; i < n; i++)
-		if (!nodes[i].recursive && nodes[i].own >= weight && (nodes[i].own > 0 || !least))
+		if (nodes[i].own >= weight && (nodes[i].own > 0 || !least))
 			(*out)[found++] = &nodes[i];
 	qsort(*out, found, sizeof **out, compare_own);
 	return found;
@@ -120,27 +120,6 @@ static void put_metrics(struct json *j, const struct call_tree *calls, const str
 	json_close(j);
 }
 
-/* What is recursive below a node: the calls that closed there. */
-static void put_recursive(struct json *j, const struct calls_view *v, const struct context_node *n)
-{
-	const struct context_procedure *procedures;
-	const struct context_node *nodes;
-	uint32_t at;
-
-	context_tree_procedures(v->tree, &procedures);
-	context_tree_nodes(v->tree, &nodes);
-	json_key(j, "recursive");
-	json_open(j, '[');
-	for (at = (uint32_t)(n - nodes) + 1; at < n->end; at = nodes[at].end)
-		if (nodes[at].recursive) {
-			json_open(j, '{');
-			json_kstr(j, "procedure", procedures[nodes[at].procedure].name);
-			json_kuint(j, "count", nodes[at].count);
-			json_close(j);
-		}
-	json_close(j);
-}
-
 static void put_context(struct json *j, const struct calls_view *v, const struct context_node *n,
 	calls_chain *chain)
 {
@@ -157,7 +136,7 @@ static void put_context(struct json *j, const struct calls_view *v, const struct
 	json_kshare(j, "with_callees", total > 0 ? n->all / total : 0);
 	json_kstr(j, "known", "exact");
 	put_metrics(j, calls, from);
-	put_recursive(j, v, n);
+	json_kbool(j, "recursive", n->recursive);
 	if (from->npaths)
 		put_paths(j, calls, from);
 	json_close(j);
@@ -202,7 +181,7 @@ static void print_folded(const struct calls_view *v, FILE *out)
 
 	context_tree_procedures(v->tree, &procedures);
 	for (size_t i = 0; i < n; i++) {
-		if (nodes[i].recursive || nodes[i].own < 1)
+		if (nodes[i].own < 1)
 			continue;
 		calls_chain_of(v, &nodes[i], &chain);
 		vec_each (at, &chain) {
@@ -219,23 +198,23 @@ static void print_svg(const struct calls_view *v, FILE *out)
 {
 	const struct context_procedure *procedures;
 	const struct context_node *nodes;
-	size_t n = context_tree_nodes(v->tree, &nodes), kept = 0;
+	size_t n = context_tree_nodes(v->tree, &nodes);
 	_cleanup_free_ struct flame_box *boxes = xcalloc(n + 1, sizeof *boxes);
 	_cleanup_free_ char *subtitle = xasprintf("%zu contexts, %.0f %s; callers below callees", n,
 		context_tree_total(v->tree), context_tree_metric(v->tree));
 
 	context_tree_procedures(v->tree, &procedures);
 	for (size_t i = 0; i < n; i++)
-		if (!nodes[i].recursive)
-			boxes[kept++] = (struct flame_box){.depth = nodes[i].depth,
-				.weight = nodes[i].all,
-				.name = procedures[nodes[i].procedure].name};
+		boxes[i] = (struct flame_box){.depth = nodes[i].depth,
+			.weight = nodes[i].all,
+			.name = procedures[nodes[i].procedure].name,
+			.detail = nodes[i].recursive ? "recursive" : NULL};
 	flame_write(&(struct flame){.title = v->report.input,
 			    .subtitle = subtitle,
 			    .unit = context_tree_metric(v->tree),
 			    .total = context_tree_total(v->tree),
 			    .boxes = boxes,
-			    .n = kept},
+			    .n = n},
 		out);
 }
 

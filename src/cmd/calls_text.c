@@ -41,22 +41,14 @@ static void put_node(struct table *t, const struct context_tree *tree, const str
 	const struct context_procedure *procedures;
 
 	context_tree_procedures(tree, &procedures);
-	if (n->recursive) {
-		table_cell(t, "%s", "");
-		table_cell(t, "%s", "");
-	} else {
-		table_cell(t, "%.2f%%", percent(n->all, total));
-		table_cell(t, n->own > 0 ? "%.2f%%" : "", percent(n->own, total));
-	}
-	if (n->recursive && !n->count)
-		table_cell(t, "%s", "");
-	else
-		table_cell(t, "%" PRIu64, n->count);
+	table_cell(t, "%.2f%%", percent(n->all, total));
+	table_cell(t, n->own > 0 ? "%.2f%%" : "", percent(n->own, total));
+	table_cell(t, "%" PRIu64, n->count);
 	put_name(t, n, &procedures[n->procedure], arrow);
 	table_row(t);
 }
 
-/* Nodes with enough of the weight, and recursion among them; how many others there are. */
+/* Nodes with enough of the weight, and recursion below them; how many others there are. */
 static uint64_t put_nodes(struct table *t, const struct calls_view *v,
 	const struct context_tree *tree, const char *arrow)
 {
@@ -93,8 +85,7 @@ static void print_tree(const struct calls_view *v, const struct context_tree *tr
 	table_print(t, stdout, term_width());
 	table_destroy(t);
 	if (hidden)
-		printf("and %" PRIu64 " more with less than %g%% (--min-share, -n)\n", hidden,
-			100 * v->least);
+		printf("and %" PRIu64 " more (--min-share, -n)\n", hidden);
 }
 
 static void print_callers(const struct calls_view *v)
@@ -122,6 +113,8 @@ static void put_hot(struct table *t, const struct calls_view *v, const struct co
 	vec_each (at, chain)
 		buf_printf(&text, "%s%s", at == chain->p ? "" : " > ",
 			procedures[nodes[*at].procedure].name);
+	if (n->recursive)
+		buf_printf(&text, " (recursive)");
 	table_cell(t, "%.2f%%", percent(n->own, total));
 	table_cell(t, "%.1f%%", percent(sum, total));
 	table_cell(t, "%" PRIu64, n->count);

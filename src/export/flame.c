@@ -12,7 +12,7 @@
 #define ROW    18.0
 #define HEAD   56.0 /* above the boxes */
 #define LEAST  0.3  /* narrower ones are not drawn */
-#define LETTER 6.6  /* of the font, about */
+#define LETTER 7.0  /* of the font, about */
 
 /* ---- text ---- */
 
@@ -101,7 +101,7 @@ static void put_box(struct drawing *d, const struct flame_box *b, double x)
 	fputs("\"/>", d->out);
 	if (letters >= 3) {
 		fprintf(d->out, "<text x=\"%.2f\" y=\"%.1f\">", x + 3, y + ROW - 5.5);
-		put_name(d->out, b->name, letters);
+		put_name(d->out, b->name, strlen(b->name) > letters ? letters - 1 : letters);
 		fputs("</text>", d->out);
 	}
 	fputs("</g>\n", d->out);

@@ -320,7 +320,7 @@ static int context_weight(const void *p, size_t n, uint64_t *samples)
 	if (r)
 		return r;
 	while ((r = context_reader_next(&reader, &row)) > 0)
-		if (!row.is_path && !row.recursive)
+		if (!row.is_path)
 			sum = metric_sum(sum, row.count);
 	context_reader_deinit(&reader);
 	if (!r)

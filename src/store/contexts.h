@@ -32,12 +32,12 @@ struct context_row {
 	uint64_t site;      /* the call instruction, in the caller; 0: unknown */
 	/* Of a path: */
 	struct path_shape shape;
-	/* Of both; a recursive row's count may be unknown: 0. Metrics are without callees. */
+	/* Of both. Recursive calls are not in the ancestor's count. Metrics are without callees. */
 	uint64_t count;
 	uint64_t metrics[METRICS_MOST];
 };
 
-/* Registered by the store; its weight is the sum of the counts of nodes that are not recursive. */
+/* Registered by the store; its weight is the sum of the nodes' counts. */
 extern const struct blob_type blob_context;
 /* What names call paths by heights of the stack (calls/pathmap.h) has the same form. */
 extern const struct blob_type blob_pathmap;

@@ -58,11 +58,11 @@ static void from_the_top(void **state)
 static void call_sites_apart(void **state)
 {
 	static const struct want want[] = {
-		{"main", 0, 1, 1, 176, false},
-		{"f", 1, 60, 60, 135, false},
-		{"h", 2, 50, 50, 75, false},
-		{"g", 3, 25, 25, 25, false},
-		{"h", 4, 5, 0, 0, true},
+		{"main", 0, 1, 1, 181, false},
+		{"f", 1, 60, 60, 140, false},
+		{"h", 2, 50, 50, 80, false},
+		{"g", 3, 25, 25, 30, false},
+		{"h", 4, 5, 5, 5, true},
 		{"f", 1, 40, 40, 40, false},
 	};
 	struct context_tree *t =
