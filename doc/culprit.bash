@@ -60,7 +60,7 @@ _culprit_sampling() { # PREVIOUS WORD
 
 _culprit() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="record daemon top list why cfg values stats diff export edit db doctor help"
+	local verbs="record daemon top list why cfg values calls paths stats diff export edit db doctor help"
 	local filters="-i -e -p --input --event --time --epoch --comm --image --proc --pid --help"
 	local report="$filters --json --no-pager"
 	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --values --values=upcall --only --plugin --edges --no-edges --bpf --no-bpf --help"
@@ -74,7 +74,7 @@ _culprit() {
 	case ${COMP_WORDS[1]} in
 	record)
 		_culprit_sampling "$previous" "$word" && return
-		options="$sampling -a -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --libs --atomic --per-thread --counted"
+		options="$sampling -a -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --paths --context --libs --atomic --per-thread --counted"
 		[[ $word == -* ]] || COMPREPLY=($(compgen -c -- "$word"))
 		;;
 	daemon)
@@ -124,6 +124,14 @@ _culprit() {
 		_culprit_report "$previous" "$word" && return
 		options="$filters -o --output --full --all --syntax"
 		[[ $word == -* ]] || _culprit_rows procedure "$word"
+		;;
+	calls)
+		_culprit_report "$previous" "$word" && return
+		options="$report -n -o --rows --output --top-down --bottom-up --hot --size --folded --svg --sites --metric --min-share"
+		;;
+	paths)
+		_culprit_report "$previous" "$word" && return
+		options="$report -n --rows --min-share --metric --procedures --compare"
 		;;
 	values)
 		case $previous in

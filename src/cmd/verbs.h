@@ -43,9 +43,11 @@
 		"  -D, --delay MS      wait before sampling begins\n"                              \
 		"      --exact         do not sample: count every block and edge (export -f "      \
 		"counts)\n"                                                                        \
-		"      --libs PATTERN  with --exact: these libraries, by name or path "            \
+		"      --paths         do not sample: count paths inside procedures (paths)\n"     \
+		"      --context       do not sample: count calls by calling context (calls)\n"    \
+		"      --libs PATTERN  with these: only these libraries, by name or path "         \
 		"(repeatable)\n"                                                                   \
-		"      --atomic        with --exact: exact for threads and forks too, slower\n"    \
+		"      --atomic        with these: exact for threads and forks too, slower\n"      \
 		"      --counted FILE  what a copy that 'edit --exact' made has counted\n"         \
 		"  -o, --output FILE   the database (default culprit.db)\n"                        \
 		"      --no-inherit    do not follow children\n"                                   \
