@@ -25,26 +25,28 @@
 #define ENTRIES_LEAST (1 << 16)
 #define ENTRIES_MOST  (1 << 20)
 
+/* The variable is where the counter of an array is, or a key of the table. */
 enum text {
+	TEXT_POINT,
 	TEXT_SET,
 	TEXT_ADD,
 	TEXT_COUNT,
-	TEXT_COUNT_SET,
+	TEXT_COUNT_POINT,
 	TEXT_COUNTED,
+	TEXT_COUNTED_POINT,
 	TEXT_COUNTED_SET,
 	TEXT_HASH,
 	TEXT_HASH_SET,
 	TEXTS,
 };
 
-#define HASH "t0 = v0; t0 += a1; call a0(t0)"
+#define HASH "t0 = v0; t0 += a0; call a1(t0)"
+#define COUNTING(lock)                                                                             \
+	"v0 = &[a0]", "v0 = a0", "v0 += a0", lock "[v0 + a0] += 1",                                \
+		lock "[v0 + a0] += 1; v0 = &[a1]", lock "[a0] += 1", lock "[a0] += 1; v0 = &[a1]", \
+		lock "[a0] += 1; v0 = a1", HASH, HASH "; v0 = a2"
 
-static const char *const texts[2][TEXTS] = {
-	{"v0 = a0", "v0 += a0", "[a0 + v0*8] += 1", "[a0 + v0*8] += 1; v0 = a1", "[a0] += 1",
-		"[a0] += 1; v0 = a1", HASH, HASH "; v0 = a2"},
-	{"v0 = a0", "v0 += a0", "atomic [a0 + v0*8] += 1", "atomic [a0 + v0*8] += 1; v0 = a1",
-		"atomic [a0] += 1", "atomic [a0] += 1; v0 = a1", HASH, HASH "; v0 = a2"},
-};
+static const char *const texts[2][TEXTS] = {{COUNTING("")}, {COUNTING("atomic ")}};
 
 struct paths {
 	struct paths_options options;
@@ -134,23 +136,69 @@ static void forget(struct instrumenting *in)
 	numbering_deinit(&in->numbering);
 }
 
-/* The variable must have its value where the sum is not known: also in blocks that jump through a
- * node of that kind. */
-static bool have_variable(struct instrumenting *in)
+/* Blocks where the variable must have its value: those where the sum is not known, also behind
+ * them in a node that their ways out share. */
+static bool *held_blocks(const struct instrumenting *in)
 {
 	const struct exact_function *f = &in->model.graph;
-	bool *blocks = xmemdup(in->plan.held, f->blocks.n + 1), had;
-	const char *why;
+	bool *blocks = xmemdup(in->plan.held, f->blocks.n + 1);
 
-	if (!in->plan.variable) {
-		free(blocks);
-		return true;
-	}
 	vec_each (l, &f->links)
 		if (l->from < f->blocks.n && l->to >= f->blocks.n && l->to < exact_outside(f))
 			blocks[l->from] |= in->plan.held[l->to];
-	had = edit_variable(in->scene.edit, in->function, 0, blocks, &why);
+	return blocks;
+}
+
+/* Takes the blocks that hang together with one of them out of the set. */
+static void take_part(const struct flow *flow, bool *blocks, bool *part, uint32_t *stack)
+{
+	uint32_t depth = 0, first = 0;
+
+	while (!blocks[first])
+		first++;
+	memset(part, 0, flow->nblocks);
+	stack[depth++] = first;
+	blocks[first] = false;
+	while (depth) {
+		uint32_t node = stack[--depth];
+
+		part[node] = true;
+		graph_each_out (e, &flow->graph, node) {
+			uint32_t to = flow->graph.edge[*e].to;
+
+			if (to < flow->nblocks && blocks[to]) {
+				blocks[to] = false;
+				stack[depth++] = to;
+			}
+		}
+		graph_each_in (e, &flow->graph, node) {
+			uint32_t from = flow->graph.edge[*e].from;
+
+			if (from < flow->nblocks && blocks[from]) {
+				blocks[from] = false;
+				stack[depth++] = from;
+			}
+		}
+	}
+}
+
+/* Each part has a place for the variable to itself: a loop may have a register where the rest calls
+ * others. */
+static bool have_variable(struct instrumenting *in)
+{
+	const struct flow *flow = in->function->flow;
+	bool *blocks = held_blocks(in), *part = xcalloc(flow->nblocks + 1, sizeof *part);
+	uint32_t *stack = graph_numbers(flow->nblocks, 0);
+	const char *why;
+	bool had = true;
+
+	while (had && memchr(blocks, true, flow->nblocks)) {
+		take_part(flow, blocks, part, stack);
+		had = edit_variable(in->scene.edit, in->function, 0, part, &why);
+	}
 	free(blocks);
+	free(part);
+	free(stack);
 	return had;
 }
 
@@ -221,6 +269,12 @@ static uint64_t counter_at(const struct instrumenting *in, uint64_t word)
 	return in->paths->words + word * RT_COUNTER;
 }
 
+/* What the variable becomes when the sum is so much. */
+static uint64_t as_variable(const struct instrumenting *in, uint64_t sum)
+{
+	return in->model.how == PATH_HOW_HASH ? sum : counter_at(in, in->model.first + sum);
+}
+
 /* A path ends whose number is the variable's and so much more. */
 static void insert_count(struct instrumenting *in, const struct exact_place *at, uint64_t by,
 	const struct plan_step *begin)
@@ -229,10 +283,10 @@ static void insert_count(struct instrumenting *in, const struct exact_place *at,
 
 	if (in->model.how == PATH_HOW_HASH)
 		insert(in, at, sets ? TEXT_HASH_SET : TEXT_HASH,
-			(uint64_t[]){RT_CALL_PATH, in->model.first + by, begin->by});
+			(uint64_t[]){in->model.first + by, RT_CALL_PATH, begin->by});
 	else
-		insert(in, at, sets ? TEXT_COUNT_SET : TEXT_COUNT,
-			(uint64_t[]){counter_at(in, in->model.first + by), begin->by});
+		insert(in, at, sets ? TEXT_COUNT_POINT : TEXT_COUNT,
+			(uint64_t[]){by * RT_COUNTER, as_variable(in, begin->by)});
 }
 
 /* A path ends that is known: it needs no table. */
@@ -240,13 +294,28 @@ static void insert_counted(struct instrumenting *in, const struct exact_place *a
 	const struct plan_step *begin)
 {
 	uint64_t word = in->model.first + number;
+	enum text text = TEXT_COUNTED;
 
 	if (in->model.how == PATH_HOW_HASH) {
 		word = new_word(in);
 		*vec_add(&in->model.fixed) = (struct path_fixed){number, word};
 	}
-	insert(in, at, begin->op == PLAN_SET ? TEXT_COUNTED_SET : TEXT_COUNTED,
-		(uint64_t[]){counter_at(in, word), begin->by});
+	if (begin->op == PLAN_SET)
+		text = in->model.how == PATH_HOW_HASH ? TEXT_COUNTED_SET : TEXT_COUNTED_POINT;
+	insert(in, at, text, (uint64_t[]){counter_at(in, word), as_variable(in, begin->by)});
+}
+
+/* Between a path's ends. */
+static void insert_step(
+	struct instrumenting *in, const struct exact_place *at, const struct plan_step *step)
+{
+	bool hashed = in->model.how == PATH_HOW_HASH;
+	uint64_t by = step->by * (hashed ? 1 : RT_COUNTER), becomes = as_variable(in, step->by);
+
+	if (step->op == PLAN_SET)
+		insert(in, at, hashed ? TEXT_SET : TEXT_POINT, &becomes);
+	else
+		insert(in, at, TEXT_ADD, &by);
 }
 
 static void insert_on_link(struct instrumenting *in, uint32_t link)
@@ -261,10 +330,8 @@ static void insert_on_link(struct instrumenting *in, uint32_t link)
 	case PLAN_NOTHING:
 		break;
 	case PLAN_SET:
-		insert(in, at, TEXT_SET, &step.by);
-		break;
 	case PLAN_ADD:
-		insert(in, at, TEXT_ADD, &step.by);
+		insert_step(in, at, &step);
 		break;
 	case PLAN_COUNT:
 		insert_count(in, at, step.by, &begin);
