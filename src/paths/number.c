@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "edit/chords.h"
+#include "paths/fewer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -174,6 +175,13 @@ static uint64_t count_all(struct counting *c, uint64_t most)
 	return total;
 }
 
+/* Cuts wherever a node has more than its share: crude, but it comes to an end. */
+static void keep_below(struct counting *c, uint64_t limit)
+{
+	for (uint64_t most = limit; most && count_all(c, most) > limit; most /= 2)
+		;
+}
+
 /* ---- the acyclic graph and its values ---- */
 
 static void make_dag(struct numbering *n, const struct graph *g, const uint8_t *state)
@@ -255,17 +263,25 @@ void numbering_init(struct numbering *n, const struct graph *g, uint32_t outside
 	struct counting c = {.wish = wish, .walk = &w};
 	uint64_t limit = wish->limit && wish->limit < NUMBER_MOST ? wish->limit : NUMBER_MOST;
 	uint32_t without = 0;
+	bool *first; /* what is cut in any case */
 
 	begin(n, &w, g, outside, wish->cut);
+	first = xcalloc(g->edges + 1, sizeof *first);
 	c.cut = n->cut;
 	c.paths = n->paths;
-	for (uint64_t most = limit; most && count_all(&c, most) > limit; most /= 2)
-		;
+	memcpy(first, w.cut, g->edges);
+	keep_below(&c, NUMBER_MOST);
+	if (limit < NUMBER_MOST) {
+		memcpy(w.cut, n->cut, g->edges);
+		fewer_paths(&(struct fewer){g, outside, w.order, w.n, wish->weight, w.cut}, limit);
+		keep_below(&c, limit);
+	}
 	for (uint32_t i = 0; i < g->edges; i++)
-		without += w.cut[i] && w.state[g->edge[i].from] == DONE;
+		without += first[i] && w.state[g->edge[i].from] == DONE;
 	make_dag(n, g, w.state);
 	n->shortened = n->ncut - without;
 	number_all(n, &w);
+	free(first);
 	free(w.cut);
 	walking_deinit(&w);
 }
