@@ -4,6 +4,7 @@
 #   make demo       install what is missing, build, profile something real, explain it
 #   make check      install what is missing, build, run every test (also under ASan and UBSan)
 #   make bench      the figures of bench/RESULTS.md
+#   make tables     the tables of the paper on flow and context sensitive profiles
 #   make fuzz       fuzz every parser for FUZZ_SECONDS each
 #   make torture    edit stock programs and random ones, run them, compare
 #   make layers     check who includes whom
@@ -54,7 +55,7 @@ FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
 REPLAY   := $(FUZZ_SRC:%.c=$(BUILD)/%)
 # Benchmarks that are made with the library.
-INSIDERS := synthetic_week hotlists bursts follow pairs exact_counts score misses blamed path_sums context_sums unwind
+INSIDERS := synthetic_week hotlists bursts follow pairs exact_counts score misses blamed path_sums context_sums unwind path_misses
 HELPERS_SRC := $(filter-out $(INSIDERS:%=bench/%.c),$(wildcard \
 	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))
@@ -192,7 +193,7 @@ build/tests/e2e/programs/%: tests/e2e/programs/%.cc
 
 # A week of profiles is made through the store; hot lists are measured without the program.
 build/bench/hotlists: bench/streams.h
-build/bench/exact_counts build/bench/misses: bench/callgrind.h
+build/bench/exact_counts build/bench/misses build/bench/path_misses: bench/callgrind.h
 build/bench/score: bench/accuracy.h
 $(INSIDERS:%=build/bench/%): build/bench/%: bench/%.c build/libculprit.a
 	@mkdir -p $(@D)
@@ -258,9 +259,12 @@ check: layers
 	$(MAKE) CI=1 SAN=1 e2e
 	@echo "check: all passed"
 
-.PHONY: demo bench
+.PHONY: demo bench tables
 demo: all helpers
 	@tools/demo $(BUILD)/culprit build/bench/inputs
+
+tables: all build/bench/path_misses
+	@bench/tables.sh
 
 bench: all helpers $(INSIDERS:%=build/bench/%)
 	@bench/run

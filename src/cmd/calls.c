@@ -142,7 +142,34 @@ static void put_context(struct json *j, const struct calls_view *v, const struct
 	json_close(j);
 }
 
-void calls_print_json(struct calls_view *v)
+static void print_size(const struct calls_view *v)
+{
+	const struct context_procedure *procedures;
+	struct context_size s;
+	struct json j;
+
+	context_tree_procedures(v->tree, &procedures);
+	context_tree_size(v->tree, &s);
+	json_init(&j, stdout);
+	json_open(&j, '{');
+	json_kuint(&j, "bytes", s.bytes);
+	json_kuint(&j, "nodes", s.nodes);
+	json_kuint(&j, "procedures", s.procedures);
+	json_kuint(&j, "roots", s.roots);
+	json_kuint(&j, "interior", s.interior);
+	json_kdouble(&j, "degree", s.degree);
+	json_kdouble(&j, "height", s.height);
+	json_kuint(&j, "deepest", s.deepest);
+	json_kuint(&j, "replication", s.replication);
+	json_kstr(&j, "replicated", s.replication ? procedures[s.replicated].name : NULL);
+	json_kuint(&j, "recursive", s.recursive);
+	json_kuint(&j, "sites", s.sites);
+	json_kuint(&j, "one_path", s.one_path);
+	json_kuint(&j, "paths", s.paths);
+	json_close(&j);
+}
+
+static void print_contexts(const struct calls_view *v)
 {
 	_cleanup_free_ const struct context_node **hot = NULL;
 	size_t n = calls_hot(v, v->report.has_min_share ? v->least : 0, &hot);
@@ -161,6 +188,14 @@ void calls_print_json(struct calls_view *v)
 	json_close(&j);
 	json_close(&j);
 	vec_deinit(&chain);
+}
+
+static void print_json(const struct calls_view *v)
+{
+	if (v->form == CALLS_SIZE)
+		print_size(v);
+	else
+		print_contexts(v);
 }
 
 /* ---- for other programs ---- */
@@ -298,7 +333,7 @@ static int report(struct calls_view *v, struct err *e)
 		return print_other(v, e);
 	report_pager(&v->report);
 	if (v->report.json)
-		calls_print_json(v);
+		print_json(v);
 	else
 		calls_print_text(v);
 	return 0;

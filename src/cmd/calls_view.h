@@ -30,6 +30,5 @@ typedef VEC(uint32_t) calls_chain;
 void calls_chain_of(const struct calls_view *v, const struct context_node *n, calls_chain *out);
 
 void calls_print_text(struct calls_view *v);
-void calls_print_json(struct calls_view *v);
 
 #endif

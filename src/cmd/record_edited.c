@@ -241,7 +241,7 @@ static int follow(struct edited_run *r, int go, int failed, struct err *e)
 		err_errno(e, -errno, "cannot start '%s'", r->command[0]);
 	if (read(failed, &why, sizeof why) == (ssize_t)sizeof why)
 		*e = why;
-	while (waitpid(child, &r->status, 0) < 0 && errno == EINTR)
+	while (wait4(child, &r->status, 0, &r->used) < 0 && errno == EINTR)
 		;
 	r->results.t1 = now_us();
 	if (forks)
@@ -310,6 +310,11 @@ void edited_say_shared(const struct edited_run *r)
 
 /* ---- what came out ---- */
 
+static double seconds_of(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
 static void say_status(const struct edited_run *r)
 {
 	if (WIFSIGNALED(r->status))
@@ -317,6 +322,9 @@ static void say_status(const struct edited_run *r)
 			strsignal(WTERMSIG(r->status)));
 	else if (r->status)
 		cmd_note("%s exited with %d", r->command[0], WEXITSTATUS(r->status));
+	if (!r->choice->counted)
+		cmd_note("%s took %.3f s of user time, %.3f s of system time", r->command[0],
+			seconds_of(&r->used.ru_utime), seconds_of(&r->used.ru_stime));
 }
 
 static int keep(struct edited_run *r, const char *database, struct err *e)

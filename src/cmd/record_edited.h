@@ -12,6 +12,8 @@
 #include "edit/counts.h"
 #include "edit/results.h"
 
+#include <sys/resource.h>
+
 /* What the options say. */
 struct edited_choice {
 	bool exact, paths, context, atomic, per_thread, full;
@@ -34,6 +36,7 @@ struct edited_run {
 	bool quiet;
 	char *folder;                  /* of the counts */
 	VEC(struct edited_file) files; /* the program first */
+	struct rusage used;            /* by the command and what it waited for */
 	int status;                    /* of the command */
 	struct forks_seen forks;
 	bool blind;    /* nobody could see forks */
