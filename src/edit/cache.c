@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "edit/cache_trim.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +18,7 @@
 #define MAP_MOST ((size_t)1 << 30)
 #define PAGE     4096
 #define OLD_DAYS 7 /* of copies that another build of culprit made */
+#define ALL_MOST ((uint64_t)2 << 30)
 
 /* ---- folders ---- */
 
@@ -46,26 +48,6 @@ static int make_folders(const char *path, struct err *e)
 	return 0;
 }
 
-/* Two levels deep is all that we make. */
-static void remove_folder(const char *path)
-{
-	DIR *d = opendir(path);
-
-	for (struct dirent *entry; d && (entry = readdir(d));) {
-		_cleanup_free_ char *inner = xasprintf("%s/%s", path, entry->d_name);
-
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		if (entry->d_type == DT_DIR)
-			remove_folder(inner);
-		else
-			unlink(inner);
-	}
-	if (d)
-		closedir(d);
-	rmdir(path);
-}
-
 /* What other builds made and have not touched for a while. */
 static void remove_old(const char *root, const char *keep)
 {
@@ -77,7 +59,7 @@ static void remove_old(const char *root, const char *keep)
 
 		if (entry->d_name[0] != '.' && strcmp(inner, keep) && !lstat(inner, &st) &&
 			S_ISDIR(st.st_mode) && time(NULL) - st.st_mtime > OLD_DAYS * 86400)
-			remove_folder(inner);
+			cache_remove(inner);
 	}
 	if (d)
 		closedir(d);
@@ -157,9 +139,17 @@ static int make(const char *path, const char *folder, const struct edit_tool *to
 		rc = write_edit(edit, fresh, tool, counts, e);
 	if (!rc && rename(fresh, folder) < 0 && errno != EEXIST && errno != ENOTEMPTY)
 		rc = err_errno(e, -errno, "%s: cannot be made", folder);
-	remove_folder(fresh); /* nothing there when all went well */
+	cache_remove(fresh); /* nothing there when all went well */
 	edit_destroy(edit);
 	return rc;
+}
+
+/* Those that are used longest ago go when a new one makes them too many. */
+static void make_room(void)
+{
+	_cleanup_free_ char *root = root_folder();
+
+	cache_trim(root, ALL_MOST, time(NULL));
 }
 
 static int read_map(const char *path, const struct edit_tool *tool, struct cached_edit *out,
@@ -186,8 +176,10 @@ int cache_copy(
 	if (rc)
 		return rc;
 	map = xasprintf("%s/map", folder);
-	if (access(map, R_OK) < 0)
+	if (utimensat(AT_FDCWD, folder, NULL, 0) < 0 || access(map, R_OK) < 0) {
 		rc = make(path, folder, tool, e);
+		make_room();
+	}
 	if (!rc)
 		rc = read_map(map, tool, out, &outline, e);
 	if (!rc && !out->bytes)

@@ -1,7 +1,8 @@
 /*
  * Edited copies that are kept, so that a program is edited once: under culprit/edited in the user's
  * cache folder ($XDG_CACHE_HOME, ~/.cache), by the build of culprit, the identity of the original
- * and the kind of edit.
+ * and the kind of edit. All together take 2 GiB of disk; those that were not used for the longest
+ * go.
  *
  * A copy counts into the file `counts` beside it. It is only a place: whoever runs the copy mounts
  * a file of his own over it (place.h), so that runs do not disturb each other.
