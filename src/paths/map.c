@@ -120,33 +120,17 @@ void path_graph(const struct exact_function *f, struct graph *out)
 	vec_deinit(&list);
 }
 
-static uint64_t edges_of_dag(const struct exact_function *f)
-{
-	bool *head = xcalloc(exact_outside(f) + 1, sizeof *head);
-	uint64_t n = f->links.n;
-
-	vec_each (l, &f->links) {
-		n += l->counted && !head[l->to];
-		head[l->to] |= l->counted;
-	}
-	free(head);
-	return n;
-}
-
-/* Values are for the dag that the cuts make, and number all of its paths. */
 static int recall(const struct path_function *f, struct numbering *n)
 {
 	bool *cut = xcalloc(f->graph.links.n + 1, sizeof *cut);
 	struct graph g;
-	int rc = -EBADMSG;
+	int rc;
 
 	for (size_t i = 0; i < f->graph.links.n; i++)
 		cut[i] = f->graph.links.p[i].counted;
-	if (f->values.n == edges_of_dag(&f->graph)) {
-		path_graph(&f->graph, &g);
-		rc = numbering_recall(n, &g, exact_outside(&f->graph), cut, f->values.p);
-		graph_deinit(&g);
-	}
+	path_graph(&f->graph, &g);
+	rc = numbering_recall(n, &g, exact_outside(&f->graph), cut, f->values.p, f->values.n);
+	graph_deinit(&g);
 	free(cut);
 	return rc;
 }

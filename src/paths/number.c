@@ -320,15 +320,17 @@ static bool check_node(const struct numbering *n, uint32_t node, uint64_t *sum)
 }
 
 int numbering_recall(struct numbering *n, const struct graph *g, uint32_t outside, const bool *cut,
-	const uint64_t *values)
+	const uint64_t *values, size_t nvalues)
 {
 	struct walking w;
 	bool fine;
 
 	begin(n, &w, g, outside, cut);
-	fine = !cut || !memcmp(n->cut, cut, g->edges); /* nothing else goes around */
+	fine = !memcmp(n->cut, cut, g->edges); /* nothing else goes around */
 	make_dag(n, g, w.state);
-	n->value = xmemdup(values, n->dag.edges * sizeof *values);
+	fine = fine && n->dag.edges == nvalues;
+	if (fine)
+		n->value = xmemdup(values, nvalues * sizeof *values);
 	for (uint32_t i = 0; i < w.n && fine; i++)
 		fine = check_node(n, w.order[i], &n->paths[w.order[i]]);
 	fine = fine && check_node(n, outside, &n->total);

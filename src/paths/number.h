@@ -49,9 +49,10 @@ struct number_wish {
  */
 void numbering_init(struct numbering *n, const struct graph *g, uint32_t outside,
 	const struct number_wish *wish);
-/* From values that were chosen before. -EBADMSG when they do not number all paths. */
+/* From cuts and values, by edge of the dag, that were chosen before. -EBADMSG when they do not
+ * number all paths. */
 int numbering_recall(struct numbering *n, const struct graph *g, uint32_t outside, const bool *cut,
-	const uint64_t *values);
+	const uint64_t *values, size_t nvalues);
 void numbering_deinit(struct numbering *n);
 
 /* The path of a number below total. */

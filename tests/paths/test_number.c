@@ -110,18 +110,21 @@ static void check_recalled(const struct numbering *n, const struct graph *g)
 	struct numbering again;
 	uint64_t *wrong = xmemdup(n->value, n->dag.edges * sizeof *wrong);
 
-	assert_int_equal(numbering_recall(&again, g, n->outside, n->cut, n->value), 0);
+	assert_int_equal(
+		numbering_recall(&again, g, n->outside, n->cut, n->value, n->dag.edges), 0);
 	assert_int_equal(again.total, n->total);
 	assert_memory_equal(again.paths, n->paths, g->nodes * sizeof *n->paths);
 	numbering_deinit(&again);
 	if (n->total > 1) { /* the first edge from outside that has paths is 0 */
 		wrong[g->out[g->out_first[n->outside]]] += n->total;
 		if (n->paths[g->edge[g->out[g->out_first[n->outside]]].to])
-			assert_int_equal(
-				numbering_recall(&again, g, n->outside, n->cut, wrong), -EBADMSG);
+			assert_int_equal(numbering_recall(&again, g, n->outside, n->cut, wrong,
+						 n->dag.edges),
+				-EBADMSG);
 		else
-			assert_int_equal(
-				numbering_recall(&again, g, n->outside, n->cut, n->value), 0);
+			assert_int_equal(numbering_recall(&again, g, n->outside, n->cut, n->value,
+						 n->dag.edges),
+				0);
 		numbering_deinit(&again);
 	}
 	free(wrong);
