@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/edit_report.h"
 #include "edit/exact.h"
+#include "paths/guide.h"
 #include "paths/paths.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 
 struct edit_verb {
-	const char *program, *output, *kind;
+	const char *program, *output, *kind, *refine;
 	name_list only, skip;
 	struct edit_options options;
 	bool report, json, atomic, per_thread, full;
@@ -34,6 +35,7 @@ enum {
 	EDIT_EXACT,
 	EDIT_PATHS,
 	EDIT_FULL,
+	EDIT_REFINE,
 	EDIT_ATOMIC,
 	EDIT_PER_THREAD
 };
@@ -52,6 +54,9 @@ static int take_option(struct edit_verb *v, int c)
 		return 0;
 	case EDIT_PATHS:
 		v->kind = "paths";
+		return 0;
+	case EDIT_REFINE:
+		v->refine = optarg;
 		return 0;
 	case EDIT_FULL:
 		v->full = true;
@@ -100,8 +105,10 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "--atomic goes with --exact and --paths");
 	if (v->per_thread && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--per-thread goes with --exact");
-	if (v->full && strcmp(v->kind, "paths"))
-		return cmd_usage("edit", "--full goes with --paths");
+	if ((v->full || v->refine) && strcmp(v->kind, "paths"))
+		return cmd_usage("edit", "--full and --refine go with --paths");
+	if (v->full && v->refine)
+		return cmd_usage("edit", "--full counts all paths, --refine those that matter");
 	if (v->json && !v->report)
 		return cmd_usage("edit", "--json goes with --report");
 	if (v->output && is_same_file(v->program, v->output))
@@ -116,6 +123,7 @@ static int parse(struct edit_verb *v, int argc, char **argv)
 	static const struct option options[] = {{"output", required_argument, NULL, 'o'},
 		{"null", no_argument, NULL, EDIT_NULL}, {"exact", no_argument, NULL, EDIT_EXACT},
 		{"paths", no_argument, NULL, EDIT_PATHS}, {"full", no_argument, NULL, EDIT_FULL},
+		{"refine", required_argument, NULL, EDIT_REFINE},
 		{"atomic", no_argument, NULL, EDIT_ATOMIC},
 		{"per-thread", no_argument, NULL, EDIT_PER_THREAD},
 		{"strict", no_argument, NULL, EDIT_STRICT},
@@ -233,11 +241,15 @@ static int write_paths(const struct edit_verb *v, struct edit *edit, struct err 
 {
 	_cleanup_free_ char *counts = NULL;
 	struct paths_options o = {.atomic = v->atomic, .full = v->full};
+	struct guide *guide = NULL;
 	struct paths *p = NULL;
 	struct buf map = {0};
 	int r = counts_path(v->output, &counts, e);
 
+	if (!r && v->refine)
+		r = guide_create(v->refine, image_id(edit_image(edit)), &guide, e);
 	o.counts = counts;
+	o.guide = guide;
 	if (!r)
 		r = paths_create(edit, &o, &p, &map, e);
 	if (!r)
@@ -245,6 +257,7 @@ static int write_paths(const struct edit_verb *v, struct edit *edit, struct err 
 	if (!r)
 		r = write_map(v->output, &map, e);
 	paths_destroy(p);
+	guide_destroy(guide);
 	buf_deinit(&map);
 	return r;
 }

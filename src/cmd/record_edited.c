@@ -417,9 +417,10 @@ int edited_check(const struct edited_choice *c, char **command)
 		return cmd_usage("record", "--%s needs a command to run", name_of(c));
 	if (command && c->counted)
 		return cmd_usage("record", "--counted reads what was counted, and runs no command");
-	if (c->metrics.n || c->refine || (c->paths && c->context))
-		return cmd_usage(
-			"record", "--metric, --refine and paths by context are not there yet");
+	if (c->full && c->refine)
+		return cmd_usage("record", "--full counts all paths, --refine those that matter");
+	if (c->metrics.n || (c->paths && c->context))
+		return cmd_usage("record", "--metric and paths by context are not there yet");
 	if (!kind_of(c))
 		return cmd_usage("record", "--%s is not there yet", name_of(c));
 	return 0;
@@ -444,6 +445,8 @@ int record_edited(
 	}
 	remove_counts(&r);
 	results_deinit(&r.results);
+	if (r.own && r.kind->release)
+		r.kind->release(&r);
 	free(r.own);
 	return rc ? cmd_fail(&e) : EXIT_DONE;
 }

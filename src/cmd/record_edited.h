@@ -57,6 +57,8 @@ struct edited_kind {
 	int (*read)(struct edited_run *r, struct err *e);
 	/* Says in a line or two what there is. */
 	void (*say)(struct edited_run *r, const char *database);
+	/* Lets go of what r->own has, before that is freed; NULL: nothing. */
+	void (*release)(struct edited_run *r);
 };
 
 extern const struct edited_kind edited_exact, edited_paths, edited_context;

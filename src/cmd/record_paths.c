@@ -1,13 +1,15 @@
 /* record --paths: how often every acyclic path inside procedures ran. */
 #include "base/err.h"
 #include "cmd/record_edited.h"
+#include "paths/guide.h"
 #include "paths/read.h"
 #include "paths/tool.h"
 
 #include <inttypes.h>
 
 struct paths_own {
-	struct paths_options options;
+	struct paths_options options; /* of the file that is edited; the guide is ours */
+	struct guide *guide;
 	struct paths_read_summary sum;
 	size_t images;
 };
@@ -24,12 +26,34 @@ static struct paths_own *own_of(struct edited_run *r)
 	return own;
 }
 
+static int find_guide(struct edited_run *r, const char *path, struct err *e)
+{
+	struct paths_own *own = own_of(r);
+	struct image *im;
+	int rc = image_open_path(path, &im, e);
+
+	if (rc)
+		return rc;
+	guide_destroy(own->guide);
+	own->guide = NULL;
+	rc = guide_create(r->choice->refine, image_id(im), &own->guide, e);
+	own->options.guide = own->guide;
+	image_destroy(im);
+	return rc;
+}
+
 static int tool(struct edited_run *r, const char *path, struct edit_tool *out, struct err *e)
 {
-	(void)path;
-	(void)e;
-	paths_tool(&own_of(r)->options, out);
-	return 0;
+	int rc = r->choice->refine ? find_guide(r, path, e) : 0;
+
+	if (!rc)
+		paths_tool(&own_of(r)->options, out);
+	return rc;
+}
+
+static void release(struct edited_run *r)
+{
+	guide_destroy(own_of(r)->guide);
 }
 
 static void add_result(struct edited_run *r, const struct edited_file *f, struct path_rows *rows)
@@ -114,4 +138,5 @@ const struct edited_kind edited_paths = {
 	.tool = tool,
 	.read = read_all,
 	.say = say,
+	.release = release,
 };

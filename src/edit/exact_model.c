@@ -189,19 +189,21 @@ static void add_link(struct modelling *m, uint32_t from, uint32_t to, enum exact
 
 static struct exact_place on_edge(const struct modelling *m, uint32_t edge)
 {
-	struct exact_place p = {EXACT_ON_EDGE, edge, m->often[edge]};
+	struct exact_place p = {EXACT_ON_EDGE, edge, m->often[edge], 1};
 
 	if (!edit_edge_carries(m->function, edge))
 		p.how = EXACT_NOWHERE;
-	if (!is_in_line(m->flow, edge))
+	if (!is_in_line(m->flow, edge)) {
 		p.weight *= STUB;
+		p.price = STUB;
+	}
 	return p;
 }
 
 /* Before the last instruction of a block: however it goes on. */
 static struct exact_place at_end(const struct modelling *m, uint32_t block)
 {
-	struct exact_place p = {EXACT_BEFORE, last_insn(m->flow, block), 0};
+	struct exact_place p = {EXACT_BEFORE, last_insn(m->flow, block), 0, 1};
 
 	graph_each_out (e, &m->flow->graph, block)
 		p.weight += m->often[*e];
@@ -223,7 +225,7 @@ static void add_edge(struct modelling *m, uint32_t edge)
 	struct exact_place place = on_edge(m, edge);
 
 	if (f->edge_kind[edge] == FLOW_EDGE_ENTRY) {
-		place = (struct exact_place){EXACT_AT_ENTRY, 0, m->often[edge]};
+		place = (struct exact_place){EXACT_AT_ENTRY, 0, m->often[edge], 1};
 		add_link(m, outside, e.to, EXACT_LINK_ENTRY, &place);
 	} else if (e.from == f->entry_node) {
 		add_link(m, outside, e.to, EXACT_LINK_ENTERED, &place);

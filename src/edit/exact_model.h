@@ -22,6 +22,7 @@ struct exact_place {
 	enum exact_how how;
 	uint32_t where;
 	double weight; /* how often it runs and what counting costs there, roughly */
+	double price;  /* the latter, by that of code in line */
 };
 
 /* What is known of all functions of an edit. */

@@ -7,6 +7,7 @@
 #include "edit/snippet.h"
 #include "paths/map.h"
 #include "paths/plan.h"
+#include "paths/refine.h"
 #include "rt/routines.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ struct instrumenting {
 	struct path_function model;
 	exact_places places;
 	struct graph graph;
+	bool refined;         /* weights were counted */
 	VEC(double) weights;  /* by link: how often, and what code there costs */
 	VEC(double) cuttable; /* the same, negative where no path may end */
 	struct numbering numbering;
@@ -106,14 +108,21 @@ static bool may_end_on(const struct instrumenting *in, size_t link)
 	return p->where == flow->blocks[from].first + flow->blocks[from].count - 1;
 }
 
+/* By what earlier runs counted, if the procedure ran then; else by guesses. */
 static void weigh(struct instrumenting *in)
 {
-	in->weights.n = in->cuttable.n = 0;
-	for (size_t i = 0; i < in->places.n; i++) {
-		double weight = in->places.p[i].weight;
+	size_t n = in->places.n;
 
-		*vec_add(&in->weights) = weight;
-		*vec_add(&in->cuttable) = may_end_on(in, i) ? weight : -1;
+	vec_reserve(&in->weights, n + 1);
+	vec_reserve(&in->cuttable, n + 1);
+	in->weights.n = in->cuttable.n = n;
+	in->refined = in->paths->options.guide &&
+		      refine_weights(in->paths->options.guide, &in->model.graph, in->weights.p);
+	for (size_t i = 0; i < n; i++) {
+		const struct exact_place *place = &in->places.p[i];
+
+		in->weights.p[i] = in->refined ? in->weights.p[i] * place->price : place->weight;
+		in->cuttable.p[i] = may_end_on(in, i) ? in->weights.p[i] : -1;
 	}
 }
 
@@ -215,6 +224,31 @@ static void choose_how(struct instrumenting *in, bool bare)
 	m->fixed.n = 0;
 }
 
+/* Of three ways to cut, the one that costs least. */
+static void refine(struct instrumenting *in)
+{
+	bool *around = xmemdup(in->numbering.cut, in->graph.edges + 1), *cuts[REFINE_CUTS];
+	enum refine_cuts best = REFINE_NONE;
+	double least = 0;
+
+	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++) {
+		cuts[i] = refine_cut(&in->graph, in->numbering.outside, in->weights.p, around, i);
+		for (uint32_t k = 0; k < in->graph.edges; k++)
+			cuts[i][k] &= in->cuttable.p[k] >= 0;
+		forget(in);
+		number(in, cuts[i], array_most(in));
+		if (i == REFINE_NONE || in->plan.cost < least) {
+			best = i;
+			least = in->plan.cost;
+		}
+	}
+	forget(in);
+	number(in, cuts[best], array_most(in));
+	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++)
+		free(cuts[i]);
+	free(around);
+}
+
 /* All of them, if they fit or must; else with edges cut that seem to be cold. */
 static void number_paths(struct instrumenting *in)
 {
@@ -222,10 +256,12 @@ static void number_paths(struct instrumenting *in)
 
 	number(in, NULL, left < 2 * PATHS_MOST ? left / 2 : PATHS_MOST);
 	in->loops = in->numbering.ncut - in->numbering.shortened;
-	if (in->paths->options.full || in->numbering.total <= array_most(in))
-		return;
-	forget(in);
-	number(in, NULL, array_most(in));
+	if (in->refined)
+		refine(in);
+	else if (!in->paths->options.full && in->numbering.total > array_most(in)) {
+		forget(in);
+		number(in, NULL, array_most(in));
+	}
 }
 
 static void choose(struct instrumenting *in)

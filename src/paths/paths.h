@@ -20,12 +20,14 @@
 #include "edit/edit.h"
 
 struct err;
+struct guide;
 struct paths;
 
 struct paths_options {
 	const char *counts; /* the file to count into: an absolute path, shorter than RT_PATH */
 	bool atomic;        /* exact also where threads or processes count at once; slower */
-	bool full;          /* count all paths whole, in tables where there are many; slower */
+	const struct guide *guide; /* what earlier runs counted; NULL: nobody knows */
+	bool full; /* count all paths whole, in tables where there are many; slower */
 };
 
 /* How many procedures are counted in which way. */

@@ -135,11 +135,24 @@ static double *weigh_begins(const struct numbering *n, const double *weight)
 	return begins;
 }
 
+static double cost_of(const struct planning *p, uint32_t edge, enum plan_op op)
+{
+	static const double costs[] = {[PLAN_SET] = 1,
+		[PLAN_ADD] = 1,
+		[PLAN_COUNT] = 1 + REGISTER_COUNT,
+		[PLAN_COUNTED] = 1};
+
+	return weight_of(p, edge) * costs[op];
+}
+
 static void make_steps(struct plan *plan, const struct planning *p)
 {
 	plan->step = xcalloc(p->n->dag.edges + 1, sizeof *plan->step);
-	for (uint32_t i = 0; i < p->n->dag.edges; i++)
+	plan->cost = 0;
+	for (uint32_t i = 0; i < p->n->dag.edges; i++) {
 		plan->step[i] = step_on(p, i);
+		plan->cost += cost_of(p, i, plan->step[i].op);
+	}
 	plan->held = p->held;
 	plan->variable = false;
 	for (uint32_t i = 0; i < p->n->dag.nodes; i++)

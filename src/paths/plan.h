@@ -28,6 +28,7 @@ struct plan {
 	struct plan_step *step; /* by edge of the dag */
 	bool *held;             /* by node: the variable has the sum there */
 	bool variable;          /* any of these */
+	double cost;            /* of all steps, by weights */
 };
 
 /*

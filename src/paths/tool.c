@@ -1,8 +1,11 @@
 #include "paths/tool.h"
 
+#include "paths/guide.h"
 #include "paths/map.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static int apply(const void *options, struct edit *edit, const char *counts, void **state,
 	struct buf *map, struct err *e)
@@ -38,4 +41,7 @@ void paths_tool(const struct paths_options *o, struct edit_tool *out)
 		.options = o, .apply = apply, .release = release, .outline = outline};
 	snprintf(out->name, sizeof out->name, "paths%s%s", o->full ? "-full" : "",
 		o->atomic ? "-atomic" : "");
+	if (o->guide && guide_hash(o->guide))
+		snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name),
+			"-refined-%016" PRIx64, guide_hash(o->guide));
 }
