@@ -146,6 +146,9 @@ bool edit_pad_frame(struct edit *e, struct edit_function *f, uint32_t bytes, con
  */
 bool edit_variable(
 	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks, const char **why);
+/* The same, but only if a register is to be had. */
+bool edit_variable_in_register(
+	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks);
 
 /*
  * A direct call (or a jump that leaves the function) goes to another function or copy, where it

@@ -4,6 +4,7 @@
 #include "edit/callers.h"
 #include "edit/chords.h"
 #include "edit/endings.h"
+#include "edit/exact_loops.h"
 #include "edit/exact_map.h"
 #include "edit/exact_model.h"
 #include "edit/runtime.h"
@@ -19,6 +20,7 @@
 
 struct exact {
 	struct snippet *count, *check; /* check: of functions that a thread may come in by */
+	struct snippet *begin[SNIPPET_VARIABLES], *step[SNIPPET_VARIABLES], *end[SNIPPET_VARIABLES];
 	struct exact_options options;
 	uint64_t counters, bytes; /* where they are, how much */
 	uint64_t threads;         /* what the run time knows of threads; 0: they count together */
@@ -29,6 +31,14 @@ struct insertion {
 	struct edit_function *function;
 	enum exact_how how;
 	uint32_t where;
+	uint8_t held; /* the variable that it is counted in, EXACT_IN_MEMORY */
+};
+
+/* What that needs where its loop is entered and left. */
+struct holding {
+	struct edit_function *function;
+	uint64_t counter;
+	struct exact_hold hold;
 };
 
 struct instrumenting {
@@ -37,6 +47,8 @@ struct instrumenting {
 	struct exact_function model;
 	exact_places places;
 	VEC(struct insertion) insertions; /* by number of the counter */
+	VEC(struct holding) holdings;
+	exact_holds holds; /* of one function */
 	VEC(struct graph_edge) edges;
 	VEC(double) weights;
 };
@@ -83,10 +95,19 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 		f->chosen = false; /* what cannot be counted need not be moved */
 		return;
 	}
-	for (size_t i = 0; i < in->model.links.n; i++)
+	uint8_t *held = exact_hold_loops(in->scene.edit, f, &in->model, &in->places, &in->holds);
+	uint64_t *counter = xcalloc(in->model.links.n + 1, sizeof *counter);
+	for (size_t i = 0; i < in->model.links.n; i++) {
+		counter[i] = in->insertions.n;
+		in->model.links.p[i].held = held[i] != EXACT_IN_MEMORY;
 		if (in->model.links.p[i].counted)
-			*vec_add(&in->insertions) =
-				(struct insertion){f, in->places.p[i].how, in->places.p[i].where};
+			*vec_add(&in->insertions) = (struct insertion){
+				f, in->places.p[i].how, in->places.p[i].where, held[i]};
+	}
+	vec_each (hold, &in->holds)
+		*vec_add(&in->holdings) = (struct holding){f, counter[hold->link], *hold};
+	free(counter);
+	free(held);
 	exact_map_add(&in->writer, &in->model);
 }
 
@@ -95,13 +116,22 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 static void insert(struct exact *x, struct edit *e, const struct insertion *i, uint64_t counter)
 {
 	uint64_t at[] = {x->counters + counter * RT_COUNTER, x->threads};
+	const struct snippet *s = i->held == EXACT_IN_MEMORY ? x->count : x->step[i->held];
 
 	if (i->how == EXACT_AT_ENTRY)
-		edit_at_entry(e, i->function, x->count, at);
+		edit_at_entry(e, i->function, s, at);
 	else if (i->how == EXACT_ON_EDGE)
-		edit_on_edge(e, i->function, i->where, x->count, at);
+		edit_on_edge(e, i->function, i->where, s, at);
 	else
-		edit_before(e, i->function, i->where, x->count, at);
+		edit_before(e, i->function, i->where, s, at);
+}
+
+static void insert_holding(struct exact *x, struct edit *e, const struct holding *h)
+{
+	uint64_t at[] = {x->counters + h->counter * RT_COUNTER, x->threads};
+	unsigned v = h->hold.variable;
+
+	edit_on_edge(e, h->function, h->hold.edge, h->hold.begins ? x->begin[v] : x->end[v], at);
 }
 
 /* ---- by thread ---- */
@@ -115,20 +145,25 @@ static void insert(struct exact *x, struct edit *e, const struct insertion *i, u
 static int make_snippets(struct exact *x, struct err *e)
 {
 	const char *atomic = x->options.atomic ? "atomic " : "";
-	char text[128];
-	int rc;
+	char find[64] = "", text[128];
+	int rc = 0;
 
-	if (!x->options.per_thread) {
-		snprintf(text, sizeof text, "%s[a0] += 1", atomic);
-		return snippet_create(text, &x->count, e);
-	}
-	snprintf(text, sizeof text, "t0 = [a1]; t0 = tls[t0 + %d]; %s[a0 + t0] += 1",
-		RT_WORD(RT_WORD_NONE), atomic);
+	if (x->options.per_thread)
+		snprintf(
+			find, sizeof find, "t0 = [a1]; t0 = tls[t0 + %d]; ", RT_WORD(RT_WORD_NONE));
+	const char *where = x->options.per_thread ? "[a0 + t0]" : "[a0]";
+	snprintf(text, sizeof text, "%s%s%s += 1", find, atomic, where);
 	rc = snippet_create(text, &x->count, e);
-	snprintf(text, sizeof text,
-		"t0 = [a1]; t0 = tls[t0 + %d]; if t0 != 0 goto on; call a0(); on:",
-		RT_WORD(RT_WORD_NONE));
-	return rc ? rc : snippet_create(text, &x->check, e);
+	for (unsigned v = 0; v < SNIPPET_VARIABLES && !rc; v++) {
+		snprintf(text, sizeof text, "v%u = 0", v);
+		rc = snippet_create(text, &x->begin[v], e);
+		snprintf(text, sizeof text, "v%u += 1", v);
+		rc = rc ? rc : snippet_create(text, &x->step[v], e);
+		snprintf(text, sizeof text, "%s%s%s += v%u", find, atomic, where, v);
+		rc = rc ? rc : snippet_create(text, &x->end[v], e);
+	}
+	snprintf(text, sizeof text, "%sif t0 != 0 goto on; call a0(); on:", find);
+	return rc || !x->options.per_thread ? rc : snippet_create(text, &x->check, e);
 }
 
 static void check_threads(struct exact *x, struct edit *e)
@@ -181,11 +216,15 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 		begin_threads(x, edit);
 	for (size_t i = 0; i < in.insertions.n; i++)
 		insert(x, edit, &in.insertions.p[i], i);
+	vec_each (h, &in.holdings)
+		insert_holding(x, edit, h);
 	exact_map_finish(&in.writer, image_id(im), path ? path : image_path(im), map);
 	free(in.scene.never);
 	exact_function_deinit(&in.model);
 	vec_deinit(&in.places);
 	vec_deinit(&in.insertions);
+	vec_deinit(&in.holdings);
+	vec_deinit(&in.holds);
 	vec_deinit(&in.edges);
 	vec_deinit(&in.weights);
 }
@@ -225,6 +264,11 @@ void exact_destroy(struct exact *x)
 		return;
 	snippet_destroy(x->count);
 	snippet_destroy(x->check);
+	for (unsigned v = 0; v < SNIPPET_VARIABLES; v++) {
+		snippet_destroy(x->begin[v]);
+		snippet_destroy(x->step[v]);
+		snippet_destroy(x->end[v]);
+	}
 	free((char *)x->options.counts);
 	free(x);
 }

@@ -17,10 +17,12 @@
  *     uleb    number of blocks, of tables, of links
  *     blocks: sleb start - end of the one before (of the first: the function's start), uleb size,
  *             u8 last, u8 call with bit 7 for padding, sleb callee - start if call is counted
- *     links:  sleb from - from of the one before, sleb to - from, u8 kind with bit 7 if counted
+ *     links:  sleb from - from of the one before, sleb to - from, u8 kind with bit 7 if counted,
+ *             bit 6 if that is in a register for a while
  */
 #define MAP_MAGIC   0x31706d7478456c43
 #define MAP_FLAG    0x80
+#define MAP_HELD    0x40
 #define BLOCK_LEAST 4 /* bytes */
 #define LINK_LEAST  3
 
@@ -63,7 +65,7 @@ static void put_links(const struct exact_function *f, struct buf *out)
 	vec_each (l, &f->links) {
 		buf_sleb(out, (int64_t)l->from - from);
 		buf_sleb(out, (int64_t)l->to - l->from);
-		buf_u8(out, l->kind | (l->counted ? MAP_FLAG : 0));
+		buf_u8(out, l->kind | (l->counted ? MAP_FLAG : 0) | (l->held ? MAP_HELD : 0));
 		from = l->from;
 	}
 }
@@ -186,8 +188,9 @@ static void read_link(struct cursor *at, uint32_t outside, uint32_t *from, struc
 	l->from = *from + (uint32_t)cursor_sleb(at);
 	l->to = l->from + (uint32_t)cursor_sleb(at);
 	kind = cursor_u8(at);
-	l->kind = kind & ~MAP_FLAG;
+	l->kind = kind & ~(MAP_FLAG | MAP_HELD);
 	l->counted = kind & MAP_FLAG;
+	l->held = kind & MAP_HELD;
 	if (!link_makes_sense(l, outside))
 		at->failed = true;
 	*from = l->from;

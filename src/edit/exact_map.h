@@ -50,6 +50,7 @@ struct exact_link {
 	uint32_t from, to; /* blocks, then tables, then the outside */
 	uint8_t kind;
 	bool counted;
+	bool held; /* in a register, until a loop is left */
 };
 
 struct exact_function {

@@ -301,7 +301,7 @@ void exact_model(const struct exact_scene *s, struct edit_function *f, struct ex
 	if (flow->njumps > 1)
 		find_tables(&m);
 	divide_blocks(&m);
-	m.often = guess_edges(flow, f->procedure);
+	m.often = guess_edges(s->edit, f);
 	add_links(&m);
 	free(m.table);
 	free(m.apart);

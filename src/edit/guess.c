@@ -1,18 +1,27 @@
 #include "edit/guess.h"
 
 #include "base/mem.h"
+#include "edit/edit_internal.h"
 #include "flow/loops.h"
+#include "isa/form.h"
 
 #include <stdlib.h>
 
-#define TURNS  10.0  /* of a loop */
-#define COLD   0.01  /* what is in line for so much is cold */
-#define UNSEEN 0.001 /* landing pads and the like */
-#define FALL   1.5   /* against the branch: likely code follows */
+/* Weights against the other edge of a block, as ten programs have it on average. */
+#define TURNS      5.0   /* of a loop */
+#define COLD       0.01  /* what is in line for so much is cold */
+#define UNSEEN     0.001 /* landing pads and the like */
+#define LEAVES     5.5   /* a branch that goes on in the loop, against one that leaves it */
+#define LEAVES_END 4.0   /* the same where the loop goes back, and falls out of it */
+#define LEAVES_MID 3.0   /* and where it falls out before its end */
+#define FALLS      1.8   /* what follows, against a branch forwards: likely code follows */
+#define FALLS_BACK 1.1   /* the same against a branch backwards */
+#define CALLS      0.4   /* what ends in a call, against what does not */
 
 #define HIGHEST 1e12
 
 struct guessing {
+	const struct edit *edit;
 	const struct flow *flow;
 	const struct procedure *procedure;
 	struct graph_walk walk;
@@ -30,6 +39,99 @@ static bool is_cold(const struct guessing *g, uint32_t node)
 	return b->end == FLOW_STOPS || b->end == FLOW_BAD || b->start - hot->start >= hot->size;
 }
 
+static bool form_at(const struct guessing *g, uint32_t insn, struct form *out)
+{
+	const struct flow_insn *i = &g->flow->insns[insn];
+	const uint8_t *code = edit_code(g->edit, i->address, i->length);
+
+	return code && !isa_form(code, i->length, i->address, out);
+}
+
+/* What the flags of a branch were made by: with zero, with -1, with anything else. */
+enum compared { WITH_OTHERS, WITH_ZERO, WITH_MINUS };
+
+static enum compared compared(const struct guessing *g, const struct flow_block *b)
+{
+	struct form f;
+
+	for (uint32_t i = b->first + b->count - 1; i-- > b->first;) {
+		if (!form_at(g, i, &f))
+			break;
+		if (!f.flags_written)
+			continue;
+		if (f.op == FORM_TEST)
+			return WITH_ZERO;
+		if (f.op != FORM_COMPARE || f.from.type != FORM_IMMEDIATE)
+			break;
+		return f.immediate == -1 ? WITH_MINUS : f.immediate ? WITH_OTHERS : WITH_ZERO;
+	}
+	return WITH_OTHERS;
+}
+
+/* How much likelier a branch is taken for what it asks: negative numbers, -1, overflow and NaN are
+ * rare, and so is what lies above a bound. */
+static double likely_by_flags(const struct guessing *g, const struct flow_block *b)
+{
+	struct form f;
+
+	if (!form_at(g, b->first + b->count - 1, &f))
+		return 1;
+	switch (f.condition) {
+	case 0: /* jo, jp */
+	case 10:
+		return 0.02;
+	case 1: /* jno, jnp */
+	case 11:
+		return 50;
+	case 4: /* je */
+		return compared(g, b) == WITH_MINUS ? 0.37 : 1;
+	case 5: /* jne */
+		return compared(g, b) == WITH_MINUS ? 7 : 1;
+	case 7: /* ja */
+		return 0.57;
+	case 8: /* js */
+		return 0.25;
+	case 9: /* jns */
+		return 5;
+	case 14: /* jle */
+		return compared(g, b) == WITH_ZERO ? 0.4 : 1;
+	case 15: /* jg */
+		return compared(g, b) == WITH_ZERO ? 3.9 : 0.57;
+	default:
+		return 1;
+	}
+}
+
+/* The other edges of a block: whether one goes backwards, or back to the head of a loop. */
+static bool has_other(const struct guessing *g, uint32_t edge, bool to_head)
+{
+	uint32_t from = g->flow->graph.edge[edge].from;
+
+	graph_each_out (other, &g->flow->graph, from) {
+		if (*other == edge)
+			continue;
+		if (to_head ? g->loops.edge[*other] & LOOP_BACK
+			    : g->flow->graph.edge[*other].to <= from)
+			return true;
+	}
+	return false;
+}
+
+static double likely_in_branch(const struct guessing *g, uint32_t edge)
+{
+	const struct graph_edge *e = &g->flow->graph.edge[edge];
+	bool falls = g->flow->edge_kind[edge] == FLOW_EDGE_FALL;
+	double weight = 1;
+
+	if (falls)
+		weight *= has_other(g, edge, false) ? FALLS_BACK : FALLS;
+	else
+		weight *= likely_by_flags(g, &g->flow->blocks[e->from]);
+	if (e->to < g->flow->nblocks && g->flow->blocks[e->to].end == FLOW_CALLS)
+		weight *= CALLS;
+	return weight;
+}
+
 /* Against the other edges of its block. */
 static double likely(const struct guessing *g, uint32_t edge)
 {
@@ -39,12 +141,14 @@ static double likely(const struct guessing *g, uint32_t edge)
 
 	if (kind == FLOW_EDGE_UNSEEN || kind == FLOW_EDGE_STOP)
 		return UNSEEN;
+	if (e->from < g->flow->nblocks && g->flow->blocks[e->from].end == FLOW_BRANCHES)
+		weight = likely_in_branch(g, edge);
 	if (g->loops.edge[edge] & LOOP_LEAVE)
-		weight /= TURNS;
+		weight /= kind != FLOW_EDGE_FALL     ? LEAVES
+			  : has_other(g, edge, true) ? LEAVES_END
+						     : LEAVES_MID;
 	if (is_cold(g, e->to) && !is_cold(g, e->from))
 		weight *= COLD;
-	if (kind == FLOW_EDGE_FALL)
-		weight *= FALL;
 	return weight;
 }
 
@@ -77,9 +181,10 @@ static void share_out(struct guessing *g, uint32_t node)
 		g->edge[*e] = in * likely(g, *e) / sum;
 }
 
-double *guess_edges(const struct flow *f, const struct procedure *p)
+double *guess_edges(const struct edit *e, const struct edit_function *function)
 {
-	struct guessing g = {.flow = f, .procedure = p};
+	const struct flow *f = function->flow;
+	struct guessing g = {.edit = e, .flow = f, .procedure = function->procedure};
 
 	g.edge = xcalloc(f->graph.edges + 1, sizeof *g.edge);
 	graph_walk_init(&g.walk, &f->graph, f->entry_node);

@@ -311,35 +311,54 @@ static bool is_entered_elsewhere(const struct edit *e, const struct flow *flow)
 	return false;
 }
 
-bool edit_variable(struct edit *e, struct edit_function *public, unsigned v, const bool *blocks,
-	const char **why)
+static const char *find(struct search *s, bool in_register)
+{
+	if (!read_blocks(s))
+		return "bytes that are no instructions";
+	if (find_register(s))
+		return NULL;
+	if (in_register)
+		return "no register is free";
+	return find_word(s) ? NULL : s->why;
+}
+
+static const char *search_and_keep(struct edit *e, struct edit_function *public, unsigned v,
+	const bool *blocks, bool in_register)
 {
 	struct function *f = (struct function *)public;
 	struct variable found = {.number = (uint8_t)v, .reg = REG_NONE};
 
 	f = f->original ? f->original : f;
-	*why = public->refused;
-	if (!*why && !blocks && is_entered_elsewhere(e, public->flow))
-		*why = "others go into its middle";
-	if (*why)
-		return false;
+	if (public->refused)
+		return public->refused;
+	if (!blocks && is_entered_elsewhere(e, public->flow))
+		return "others go into its middle";
 	struct search s = {.e = e,
 		.f = f,
 		.flow = public->flow,
 		.lives = edit_liveness(e, public),
 		.blocks = blocks,
 		.out = &found};
-	*why = "bytes that are no instructions";
-	if (!read_blocks(&s))
-		return false;
-	if (!find_register(&s) && !find_word(&s)) {
-		*why = s.why;
-		return false;
-	}
+	const char *why = find(&s, in_register);
+	if (why)
+		return why;
 	if (blocks)
 		found.blocks = xmemdup(blocks, public->flow->nblocks * sizeof *blocks);
 	*vec_add(&f->variables) = found;
-	return true;
+	return NULL;
+}
+
+bool edit_variable(
+	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks, const char **why)
+{
+	*why = search_and_keep(e, f, v, blocks, false);
+	return !*why;
+}
+
+bool edit_variable_in_register(
+	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks)
+{
+	return !search_and_keep(e, f, v, blocks, true);
 }
 
 void variables_deinit(struct function *f)
