@@ -158,6 +158,17 @@ static bool ends_block(const struct flow *f, uint32_t block, uint32_t insn)
 	return insn == f->blocks[block].first + f->blocks[block].count - 1;
 }
 
+uint32_t evidence_edge_of(const struct evidence *ev, const struct edge *seen)
+{
+	const struct flow *f = ev->flow;
+	uint32_t block, insn = evidence_insn_at(f, seen->from, &block);
+
+	if (insn == GRAPH_NONE || f->insns[insn].address != seen->from ||
+		!ends_block(f, block, insn) || f->blocks[block].end == FLOW_CALLS)
+		return GRAPH_NONE;
+	return find_edge(f, block, seen);
+}
+
 static void place_edges(const struct evidence_source *s, struct evidence *ev)
 {
 	VEC(struct evidence_way) ways = {0};
@@ -168,13 +179,11 @@ static void place_edges(const struct evidence_source *s, struct evidence *ev)
 	ev->edges = xcalloc(f->graph.edges + 1, sizeof *ev->edges);
 	for (size_t i = 0; i < n; i++) {
 		const struct edge *seen = &list[i].edge;
-		uint32_t block = GRAPH_NONE, edge = GRAPH_NONE;
-		uint32_t insn = evidence_insn_at(f, seen->from, &block);
+		uint32_t insn = evidence_insn_at(f, seen->from, NULL), edge;
 
 		if (insn == GRAPH_NONE || f->insns[insn].address != seen->from)
 			continue;
-		if (ends_block(f, block, insn) && f->blocks[block].end != FLOW_CALLS)
-			edge = find_edge(f, block, seen);
+		edge = evidence_edge_of(ev, seen);
 		if (edge != GRAPH_NONE)
 			ev->edges[edge] += seen->count;
 		if (edge == GRAPH_NONE || f->graph.edge[edge].to == f->exit_node)
@@ -283,6 +292,7 @@ void evidence_destroy(struct evidence *ev)
 	free(ev->none);
 	free((void *)ev->code);
 	free(ev->edges);
+	free(ev->outcomes);
 	free(ev->ways);
 	free(ev->anchors);
 	free(ev->paces);

@@ -62,6 +62,8 @@ struct evidence {
 	uint64_t *edges;
 	struct evidence_way *ways;
 	size_t nways;
+	/* Edge samples weighted against the bias of time (even.h), NULL: they are not. */
+	double *outcomes;
 
 	/* By block: samples of what it calls, shared out among the callers as returns were seen to
 	   go. Callees in other images are not in it. */
@@ -88,6 +90,11 @@ size_t evidence_time_event(const struct selection *sel);
 
 /* The instruction of a flow that covers an address, GRAPH_NONE; block may be NULL. */
 uint32_t evidence_insn_at(const struct flow *f, uint64_t address, uint32_t *block);
+
+/* The edge of flow->graph that an edge sample took, with virtual addresses; GRAPH_NONE: it is none
+   of these. */
+struct edge;
+uint32_t evidence_edge_of(const struct evidence *ev, const struct edge *seen);
 
 /* ---- many procedures of one image ---- */
 

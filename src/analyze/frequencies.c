@@ -1,6 +1,7 @@
 #include "analyze/frequencies.h"
 
 #include "analyze/counted.h"
+#include "analyze/even.h"
 #include "analyze/ties.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -8,6 +9,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+
+/* Weights want frequencies, and these the weights: more turns change nothing any more. */
+enum { TURNS = 2 };
 
 struct frequencies {
 	VEC(struct frequencies_row) rows;
@@ -46,6 +50,28 @@ static int add_row(struct frequencies *f, struct evidence_source *source,
 	return is_fatal(rc) ? rc : 0;
 }
 
+/* Once more, with outcomes that the estimates before have weighted. */
+static int estimate_again(
+	struct frequencies *f, struct selection *sel, struct selected_image *im, struct err *e)
+{
+	int rc = even_outcomes(sel, im, f->rows.p, f->rows.n, e);
+
+	for (size_t i = 0; i < f->rows.n && !rc; i++) {
+		struct frequencies_row *row = &f->rows.p[i];
+		struct frequency *again;
+
+		if (row->evidence->counts || !row->evidence->outcomes)
+			continue;
+		rc = frequency_create(row->evidence, &again, e);
+		if (!rc) {
+			frequency_destroy(row->frequency);
+			row->frequency = again;
+		}
+		rc = is_fatal(rc) ? rc : 0;
+	}
+	return rc;
+}
+
 int frequencies_create(
 	struct selection *sel, struct selected_image *im, struct frequencies **out, struct err *e)
 {
@@ -62,6 +88,8 @@ int frequencies_create(
 		rc = add_row(f, source, counted, &list[i], e);
 	counted_destroy(counted);
 	evidence_source_destroy(source);
+	for (int turn = 0; turn < TURNS && !rc; turn++)
+		rc = estimate_again(f, sel, im, e);
 	if (rc) {
 		frequencies_destroy(f);
 		return rc;

@@ -222,11 +222,11 @@ static void keep_ends(struct tracing *t, const seen_list *seen)
 	free(ends);
 }
 
-static void add(struct tracing *t, struct graph_edge edge, uint32_t number, uint64_t outcome)
+static void add(struct tracing *t, struct graph_edge edge, uint32_t number, double outcome)
 {
 	*vec_add(&t->edges) = edge;
 	*vec_add(&t->numbers) = number;
-	*vec_add(&t->outcomes) = (double)outcome;
+	*vec_add(&t->outcomes) = outcome;
 }
 
 static void collect(struct tracing *t, const seen_list *seen)
@@ -235,9 +235,10 @@ static void collect(struct tracing *t, const seen_list *seen)
 
 	for (uint32_t e = 0; e < g->edges; e++)
 		if (t->kept[e])
-			add(t, g->edge[e], e, t->ev->edges[e]);
+			add(t, g->edge[e], e,
+				t->ev->outcomes ? t->ev->outcomes[e] : (double)t->ev->edges[e]);
 	vec_each (s, seen)
-		add(t, (struct graph_edge){s->from, s->to}, GRAPH_NONE, s->count);
+		add(t, (struct graph_edge){s->from, s->to}, GRAPH_NONE, (double)s->count);
 }
 
 void traced_init(struct traced *out, const struct evidence *ev)

@@ -20,7 +20,9 @@ enum {
 	   on, the more a slow phase of a program outweighs a fast one. */
 	EDGES_STEPS = 256,
 	VALUES_STEPS = 64,
-	SKIP_STEPS = 16, /* passed over first, at most: where interrupts fall is not even */
+	/* Passed over first, at most: where interrupts fall is not even. Without values nothing is
+	   passed over, since walks are weighted by where they began (analyze/even.h). */
+	SKIP_STEPS = 16,
 };
 #define EDGES_SHARE  0.002 /* of each CPU, at most; and of the budget if that is small: */
 #define EDGES_PART   0.2
@@ -260,7 +262,7 @@ static void choose_shadow(const struct target *t, double budget, struct sampler_
 {
 	o->shadow = (struct shadow_options){.values = t->values,
 		.steps = t->values ? VALUES_STEPS : EDGES_STEPS,
-		.skip = SKIP_STEPS,
+		.skip = t->values ? SKIP_STEPS : 0,
 		.share = t->values ? VALUES_SHARE : edges_share(t, budget),
 		.user = true,
 		.kernel = true,

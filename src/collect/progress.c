@@ -125,12 +125,12 @@ static struct followed *follow(struct progress *p, const struct progress_thread 
 	if (!k && make && p->followed.n < THREADS_MOST) {
 		k = hmap_put(&p->followed, &t->id, NULL);
 		k->f = xcalloc(1, sizeof *k->f);
-		k->f->who = t->who;
 		k->f->candidates = xcalloc(CANDIDATES, sizeof *k->f->candidates);
 		k->f->authors = xcalloc(AUTHORS, sizeof *k->f->authors);
 	}
 	if (!k)
 		return NULL;
+	k->f->who = t->who; /* another number after each flush */
 	k->f->used = true;
 	return k->f;
 }

@@ -22,7 +22,7 @@
 
 struct buf;
 
-#define WALKS_MOST   4096 /* of a profile; */
+#define WALKS_MOST   32768 /* of a profile; */
 #define WALKS_MERGED 256  /* of one that was put together, and not more */
 #define WALKS_BURSTS 16   /* than one for so many bursts: in a year of hours they add up */
 #define WALK_STEPS   256  /* of a walk */

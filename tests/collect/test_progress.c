@@ -127,6 +127,26 @@ static void test_counts_turns(void **state)
 }
 
 /* Resets, and what is no number of steps, are left out with their time. */
+/* After a flush the same thread is somebody else's number. */
+static void test_numbers_change(void **state)
+{
+	struct rig *r = *state;
+	const struct progress_thread renamed = {.id = thread.id, .who = 7};
+	struct shadow_reading reading = {0};
+
+	watch(r, 68);
+	read_after(r, 10, 68, 1000);
+	read_after(r, 10, 68, 1200);
+	progress_settle(&r->p);
+	progress_clear(&r->p);
+	reading.word[0][0] = 68;
+	reading.word[0][1] = (uint64_t)1300 << 32;
+	reading.ns = r->ns += 10 * US;
+	progress_read(&r->p, &renamed, &reading, 1, &other);
+	assert_non_null(only_pace(r));
+	assert_int_equal(only_pace(r)->who, 7);
+}
+
 static void test_leaves_out_resets(void **state)
 {
 	struct rig *r = *state;
@@ -270,6 +290,7 @@ int main(void)
 		TEST(test_watches_what_counts),
 		TEST(test_leaves_what_does_not),
 		TEST(test_counts_turns),
+		TEST(test_numbers_change),
 		TEST(test_leaves_out_resets),
 		TEST(test_mistrusts_many_resets),
 		TEST(test_goes_round),

@@ -1,0 +1,234 @@
+#include "analyze/even.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "store/edges.h"
+#include "store/walks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* So many samples more on either side: where there are few their number says little. */
+#define SAMPLES_MORE 10.0
+/* No instruction is taken to need less than this part of what it should: what retires along with
+ * others hardly ever shows, and the few bursts from there would outweigh all others. */
+#define LEAST_TIME 0.5
+/* Outcomes as bursts saw them are worth so many that are weighted: more where these are few. */
+#define AS_SEEN 16.0
+
+/* A range of code. */
+struct span {
+	uint64_t start, size;
+	uint32_t row;
+};
+
+/* Weights of the outcomes of a row, by edge of its flow. */
+struct tallied {
+	double *sum, *squares;
+	bool any;
+};
+
+struct evening {
+	const struct selected_image *im;
+	struct frequencies_row *rows;
+	size_t n;
+	VEC(struct span) spans;
+	struct tallied *tallied;
+	double samples; /* of an instruction that runs once, on the average */
+	uint64_t key;   /* of the image */
+};
+
+/* ---- where addresses are ---- */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void find_spans(struct evening *t)
+{
+	for (uint32_t r = 0; r < t->n; r++) {
+		const struct procedure *p = &t->im->procedures.p[t->rows[r].procedure];
+
+		for (uint32_t i = 0; i < p->nranges; i++)
+			*vec_add(&t->spans) =
+				(struct span){p->ranges[i].start, p->ranges[i].size, r};
+	}
+	vec_sort(&t->spans, by_start);
+}
+
+static uint32_t row_at(const struct evening *t, uint64_t address)
+{
+	size_t low = 0, high = t->spans.n;
+	const struct span *s;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->spans.p[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	s = low ? &t->spans.p[low - 1] : NULL;
+	return s && address - s->start < s->size ? s->row : GRAPH_NONE;
+}
+
+static uint64_t address_of(const struct evening *t, uint64_t offset)
+{
+	uint64_t address = offset;
+
+	if (t->im->nsegments &&
+		!segments_vaddr(t->im->segments, t->im->nsegments, offset, &address))
+		return UINT64_MAX;
+	return address;
+}
+
+/* ---- weights ---- */
+
+static double samples_of_one(const struct evening *t)
+{
+	double executed = 0, samples = 0;
+
+	for (size_t r = 0; r < t->n; r++) {
+		const struct flow *f = t->rows[r].evidence->flow;
+
+		samples += (double)t->rows[r].evidence->total;
+		for (uint32_t b = 0; b < f->nblocks; b++)
+			executed += t->rows[r].frequency->block[b].count * f->blocks[b].count;
+	}
+	return executed > 0 ? samples / executed : 0;
+}
+
+static double weight_at(const struct evening *t, uint64_t start)
+{
+	uint32_t r = row_at(t, start), block, insn;
+	double expected, taken;
+
+	if (r == GRAPH_NONE)
+		return 1;
+	insn = evidence_insn_at(t->rows[r].evidence->flow, start, &block);
+	if (insn == GRAPH_NONE)
+		return 1;
+	expected = t->rows[r].frequency->block[block].count * t->samples;
+	taken = fmax((double)t->rows[r].evidence->samples[insn], LEAST_TIME * expected);
+	return (expected + SAMPLES_MORE) / (taken + SAMPLES_MORE);
+}
+
+/* ---- walks ---- */
+
+static void add_step(struct evening *t, const struct edge *seen, double weight)
+{
+	uint32_t r = row_at(t, seen->from), edge;
+
+	if (r == GRAPH_NONE)
+		return;
+	edge = evidence_edge_of(t->rows[r].evidence, seen);
+	if (edge == GRAPH_NONE)
+		return;
+	t->tallied[r].sum[edge] += weight;
+	t->tallied[r].squares[edge] += weight * weight;
+	t->tallied[r].any = true;
+}
+
+static void add_walk(struct evening *t, const struct walk *walk)
+{
+	double weight = (double)walk->weight * weight_at(t, address_of(t, walk->start));
+	bool here = true;
+
+	for (uint32_t i = 0; i < walk->nsteps; i++) {
+		const struct walk_step *s = &walk->steps[i];
+		bool to_here = s->target ? s->target == t->key : here;
+		struct edge seen = {.from = address_of(t, s->from),
+			.target = to_here ? 0 : 1,
+			.to = to_here ? address_of(t, s->to) : s->to};
+
+		if (here)
+			add_step(t, &seen, weight);
+		here = to_here;
+	}
+}
+
+static int read_walks(void *arg, const struct store_profile *p)
+{
+	struct evening *t = arg;
+	struct walk_reader *r = xmalloc(sizeof *r);
+	struct walk walk;
+	int rc = walk_reader_init(r, p->data, p->size);
+
+	while (!rc && (rc = walk_reader_next(r, &walk)) > 0) {
+		add_walk(t, &walk);
+		rc = 0;
+	}
+	free(r);
+	return rc;
+}
+
+/* ---- outcomes ---- */
+
+/* Of the edges that leave a block: as seen, and weighted. As many as the weights are worth. */
+static void mix(const struct tallied *w, struct evidence *ev, uint32_t block)
+{
+	double sum = 0, squares = 0, seen = 0, worth, all;
+
+	graph_each_out (e, &ev->flow->graph, block) {
+		sum += w->sum[*e];
+		squares += w->squares[*e];
+		seen += (double)ev->edges[*e];
+	}
+	worth = squares > 0 ? sum * sum / squares : 0;
+	all = worth + fmin(seen, AS_SEEN);
+	graph_each_out (e, &ev->flow->graph, block) {
+		double even = sum > 0 ? w->sum[*e] / sum : 0;
+		double own = seen > 0 ? (double)ev->edges[*e] / seen : 0;
+
+		ev->outcomes[*e] = !(sum > 0) || !(seen > 0)
+					   ? (double)ev->edges[*e]
+					   : fmin(all, seen) / all *
+						     (worth * even + fmin(seen, AS_SEEN) * own);
+	}
+}
+
+static void give_outcomes(const struct evening *t)
+{
+	for (size_t r = 0; r < t->n; r++) {
+		struct evidence *ev = t->rows[r].evidence;
+
+		if (!t->tallied[r].any)
+			continue;
+		free(ev->outcomes);
+		ev->outcomes = xcalloc(ev->flow->graph.edges + 1, sizeof *ev->outcomes);
+		for (uint32_t node = 0; node < ev->flow->graph.nodes; node++)
+			mix(&t->tallied[r], ev, node);
+	}
+}
+
+int even_outcomes(struct selection *sel, const struct selected_image *im,
+	struct frequencies_row *rows, size_t n, struct err *e)
+{
+	struct evening t = {.im = im, .rows = rows, .n = n};
+	int rc;
+
+	t.key = edge_image_key(im->kind, &im->identity, im->path);
+	t.samples = samples_of_one(&t);
+	t.tallied = xcalloc(n + 1, sizeof *t.tallied);
+	for (size_t r = 0; r < n; r++) {
+		size_t edges = rows[r].evidence->flow->graph.edges + 1;
+
+		t.tallied[r].sum = xcalloc(edges, sizeof *t.tallied[r].sum);
+		t.tallied[r].squares = xcalloc(edges, sizeof *t.tallied[r].squares);
+	}
+	find_spans(&t);
+	rc = selection_blobs_of(sel, im, &blob_walk, read_walks, &t, e);
+	if (!rc)
+		give_outcomes(&t);
+	for (size_t r = 0; r < n; r++) {
+		free(t.tallied[r].sum);
+		free(t.tallied[r].squares);
+	}
+	free(t.tallied);
+	vec_deinit(&t.spans);
+	return rc;
+}
