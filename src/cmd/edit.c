@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 struct edit_verb {
-	const char *program, *output, *kind, *refine;
+	const char *program, *output, *kind, *refine, *metric;
 	name_list only, skip;
 	struct edit_options options;
 	bool report, json, atomic, per_thread, full;
@@ -36,6 +36,7 @@ enum {
 	EDIT_PATHS,
 	EDIT_FULL,
 	EDIT_REFINE,
+	EDIT_METRIC,
 	EDIT_ATOMIC,
 	EDIT_PER_THREAD
 };
@@ -54,6 +55,9 @@ static int take_option(struct edit_verb *v, int c)
 		return 0;
 	case EDIT_PATHS:
 		v->kind = "paths";
+		return 0;
+	case EDIT_METRIC:
+		v->metric = optarg;
 		return 0;
 	case EDIT_REFINE:
 		v->refine = optarg;
@@ -105,8 +109,8 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "--atomic goes with --exact and --paths");
 	if (v->per_thread && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--per-thread goes with --exact");
-	if ((v->full || v->refine) && strcmp(v->kind, "paths"))
-		return cmd_usage("edit", "--full and --refine go with --paths");
+	if ((v->full || v->refine || v->metric) && strcmp(v->kind, "paths"))
+		return cmd_usage("edit", "--full, --refine and --metric go with --paths");
 	if (v->full && v->refine)
 		return cmd_usage("edit", "--full counts all paths, --refine those that matter");
 	if (v->json && !v->report)
@@ -124,6 +128,7 @@ static int parse(struct edit_verb *v, int argc, char **argv)
 		{"null", no_argument, NULL, EDIT_NULL}, {"exact", no_argument, NULL, EDIT_EXACT},
 		{"paths", no_argument, NULL, EDIT_PATHS}, {"full", no_argument, NULL, EDIT_FULL},
 		{"refine", required_argument, NULL, EDIT_REFINE},
+		{"metric", required_argument, NULL, EDIT_METRIC},
 		{"atomic", no_argument, NULL, EDIT_ATOMIC},
 		{"per-thread", no_argument, NULL, EDIT_PER_THREAD},
 		{"strict", no_argument, NULL, EDIT_STRICT},
@@ -240,7 +245,7 @@ static int write_exact(const struct edit_verb *v, struct edit *edit, struct err 
 static int write_paths(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	_cleanup_free_ char *counts = NULL;
-	struct paths_options o = {.atomic = v->atomic, .full = v->full};
+	struct paths_options o = {.atomic = v->atomic, .full = v->full, .metric = v->metric};
 	struct guide *guide = NULL;
 	struct paths *p = NULL;
 	struct buf map = {0};

@@ -419,8 +419,12 @@ int edited_check(const struct edited_choice *c, char **command)
 		return cmd_usage("record", "--counted reads what was counted, and runs no command");
 	if (c->full && c->refine)
 		return cmd_usage("record", "--full counts all paths, --refine those that matter");
-	if (c->metrics.n || (c->paths && c->context))
-		return cmd_usage("record", "--metric and paths by context are not there yet");
+	if (c->paths && c->metrics.n &&
+		(c->metrics.n > 1 || strcmp(c->metrics.p[0], "tsc") || c->full))
+		return cmd_usage(
+			"record", "paths are measured by --metric tsc only, and not with --full");
+	if ((c->metrics.n && c->context) || (c->paths && c->context))
+		return cmd_usage("record", "contexts with metrics and by path are not there yet");
 	if (!kind_of(c))
 		return cmd_usage("record", "--%s is not there yet", name_of(c));
 	return 0;

@@ -1,6 +1,7 @@
 /* record --paths: how often every acyclic path inside procedures ran. */
 #include "base/err.h"
 #include "cmd/record_edited.h"
+#include "paths/calibrate.h"
 #include "paths/guide.h"
 #include "paths/read.h"
 #include "paths/tool.h"
@@ -12,6 +13,7 @@ struct paths_own {
 	struct guide *guide;
 	struct paths_read_summary sum;
 	size_t images;
+	double each; /* ticks that measuring a path takes */
 };
 
 static struct paths_own *own_of(struct edited_run *r)
@@ -22,6 +24,7 @@ static struct paths_own *own_of(struct edited_run *r)
 		own = r->own = xcalloc(1, sizeof *own);
 		own->options.atomic = r->choice->atomic;
 		own->options.full = r->choice->full;
+		own->options.metric = r->choice->metrics.n ? r->choice->metrics.p[0] : NULL;
 	}
 	return own;
 }
@@ -58,14 +61,16 @@ static void release(struct edited_run *r)
 
 static void add_result(struct edited_run *r, const struct edited_file *f, struct path_rows *rows)
 {
-	static const struct metric_names none;
+	struct metric_names names = {0};
 	struct result *to = vec_add(&r->results.list);
 
 	*to = (struct result){.path = f->original, .event = "paths", .type = &blob_path};
 	vec_each (row, &rows->list)
 		if (!row->is_path)
 			*vec_add(&to->procedures) = row->procedure;
-	paths_pack(&none, rows->list.p, rows->list.n, &to->packed);
+	if (own_of(r)->options.metric)
+		metric_add(&names, own_of(r)->options.metric);
+	paths_pack(&names, rows->list.p, rows->list.n, &to->packed);
 }
 
 static void add_summary(struct paths_own *own, const struct paths_read_summary *sum)
@@ -75,6 +80,7 @@ static void add_summary(struct paths_own *own, const struct paths_read_summary *
 	own->sum.executions += sum->executions;
 	own->sum.unfinished += sum->unfinished;
 	own->sum.no_room += sum->no_room;
+	own->sum.ticks += sum->ticks;
 }
 
 static int read_file(struct edited_run *r, const struct edited_file *f, struct err *e)
@@ -110,6 +116,9 @@ static int read_all(struct edited_run *r, struct err *e)
 {
 	int rc = 0;
 
+	if (own_of(r)->options.metric)
+		own_of(r)->each = paths_calibrate();
+
 	for (size_t i = 0; i < r->files.n && !rc; i++)
 		rc = read_file(r, &r->files.p[i], e);
 	return rc;
@@ -130,6 +139,13 @@ static void say(struct edited_run *r, const char *database)
 		cmd_note("%" PRIu64 " executions found no room in the table of paths: they are "
 			 "not counted",
 			own->sum.no_room);
+	if (own->options.metric)
+		cmd_note("what a path took includes about %.0f ticks of measuring, each time, and "
+			 "as much for each call: %.0f%% of all ticks at least",
+			own->each,
+			own->sum.ticks ? 100 * own->each * (double)own->sum.executions /
+						 (double)own->sum.ticks
+				       : 0);
 	edited_say_shared(r);
 }
 

@@ -8,7 +8,7 @@
  * A map:
  *
  *   u64     MAP_MAGIC
- *   uleb    words; first word and entries of the table
+ *   uleb    words; words of a path; first word and entries of the table
  *   uleb    bytes of the map of the graphs; they follow
  *   functions, as the graphs are:
  *     u8      enum path_how, with bit 7 when shortened
@@ -54,6 +54,7 @@ void paths_map_finish(struct paths_map_writer *w, const struct path_layout *layo
 	exact_map_finish(&w->graphs, id, path, &graphs);
 	buf_u64(out, MAP_MAGIC);
 	buf_uleb(out, layout->words);
+	buf_uleb(out, layout->stride);
 	buf_uleb(out, layout->hash);
 	buf_uleb(out, layout->entries);
 	buf_uleb(out, graphs.n);
@@ -67,7 +68,8 @@ void paths_map_finish(struct paths_map_writer *w, const struct path_layout *layo
 
 static bool layout_makes_sense(const struct path_layout *l)
 {
-	if (l->hash > l->words || (l->entries & (l->entries - 1)))
+	if (l->hash > l->words || !l->stride || l->stride > 1 + METRICS_MOST ||
+		(l->entries & (l->entries - 1)))
 		return false;
 	return !l->entries || (l->words - l->hash >= RT_TABLE_FIRST &&
 				      (l->words - l->hash - RT_TABLE_FIRST) / 2 >= l->entries);
@@ -82,6 +84,7 @@ int paths_map_open(struct paths_map_reader *r, const void *p, size_t n)
 	if (cursor_u64(&r->at) != MAP_MAGIC)
 		return -EBADMSG;
 	r->layout.words = cursor_uleb(&r->at);
+	r->layout.stride = cursor_uleb(&r->at);
 	r->layout.hash = cursor_uleb(&r->at);
 	r->layout.entries = cursor_uleb(&r->at);
 	size = cursor_uleb(&r->at);
@@ -139,8 +142,9 @@ static bool counters_make_sense(
 	const struct path_function *f, const struct numbering *n, const struct path_layout *l)
 {
 	uint64_t most = f->how == PATH_HOW_HASH ? KEYS_MOST : l->hash;
+	uint64_t each = f->how == PATH_HOW_HASH ? 1 : l->stride;
 
-	if (f->first > most || n->total > most - f->first)
+	if (f->first > most || n->total > (most - f->first) / each)
 		return false;
 	vec_each (x, &f->fixed)
 		if (x->number >= n->total || x->word >= l->hash)

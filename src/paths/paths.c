@@ -4,11 +4,8 @@
 #include "edit/endings.h"
 #include "edit/exact_model.h"
 #include "edit/runtime.h"
-#include "edit/snippet.h"
-#include "paths/map.h"
-#include "paths/plan.h"
+#include "paths/code.h"
 #include "paths/refine.h"
-#include "rt/routines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,33 +23,10 @@
 #define ENTRIES_LEAST (1 << 16)
 #define ENTRIES_MOST  (1 << 20)
 
-/* The variable is where the counter of an array is, or a key of the table. */
-enum text {
-	TEXT_POINT,
-	TEXT_SET,
-	TEXT_ADD,
-	TEXT_COUNT,
-	TEXT_COUNT_POINT,
-	TEXT_COUNTED,
-	TEXT_COUNTED_POINT,
-	TEXT_COUNTED_SET,
-	TEXT_HASH,
-	TEXT_HASH_SET,
-	TEXTS,
-};
-
-#define HASH "t0 = v0; t0 += a0; call a1(t0)"
-#define COUNTING(lock)                                                                             \
-	"v0 = &[a0]", "v0 = a0", "v0 += a0", lock "[v0 + a0] += 1",                                \
-		lock "[v0 + a0] += 1; v0 = &[a1]", lock "[a0] += 1", lock "[a0] += 1; v0 = &[a1]", \
-		lock "[a0] += 1; v0 = a1", HASH, HASH "; v0 = a2"
-
-static const char *const texts[2][TEXTS] = {{COUNTING("")}, {COUNTING("atomic ")}};
-
 struct paths {
 	struct paths_options options;
-	struct snippet *snippets[TEXTS];
-	uint64_t words, bytes; /* where counters begin, how much there is */
+	struct paths_code code;
+	uint64_t bytes; /* of what is counted into */
 	uint64_t table, entries;
 	struct paths_summary summary;
 };
@@ -281,103 +255,6 @@ static void choose(struct instrumenting *in)
 
 /* ---- one function: its code ---- */
 
-static void insert(
-	struct instrumenting *in, const struct exact_place *at, enum text text, const uint64_t *a)
-{
-	const struct snippet *s = in->paths->snippets[text];
-	struct edit *e = in->scene.edit;
-
-	if (at->how == EXACT_AT_ENTRY)
-		edit_at_entry(e, in->function, s, a);
-	else if (at->how == EXACT_ON_EDGE)
-		edit_on_edge(e, in->function, at->where, s, a);
-	else if (at->how == EXACT_BEFORE)
-		edit_before(e, in->function, at->where, s, a);
-}
-
-static uint64_t new_word(struct instrumenting *in)
-{
-	return (edit_data(in->scene.edit, RT_COUNTER, RT_COUNTER) - in->paths->words) / RT_COUNTER;
-}
-
-static uint64_t counter_at(const struct instrumenting *in, uint64_t word)
-{
-	return in->paths->words + word * RT_COUNTER;
-}
-
-/* What the variable becomes when the sum is so much. */
-static uint64_t as_variable(const struct instrumenting *in, uint64_t sum)
-{
-	return in->model.how == PATH_HOW_HASH ? sum : counter_at(in, in->model.first + sum);
-}
-
-/* A path ends whose number is the variable's and so much more. */
-static void insert_count(struct instrumenting *in, const struct exact_place *at, uint64_t by,
-	const struct plan_step *begin)
-{
-	bool sets = begin->op == PLAN_SET;
-
-	if (in->model.how == PATH_HOW_HASH)
-		insert(in, at, sets ? TEXT_HASH_SET : TEXT_HASH,
-			(uint64_t[]){in->model.first + by, RT_CALL_PATH, begin->by});
-	else
-		insert(in, at, sets ? TEXT_COUNT_POINT : TEXT_COUNT,
-			(uint64_t[]){by * RT_COUNTER, as_variable(in, begin->by)});
-}
-
-/* A path ends that is known: it needs no table. */
-static void insert_counted(struct instrumenting *in, const struct exact_place *at, uint64_t number,
-	const struct plan_step *begin)
-{
-	uint64_t word = in->model.first + number;
-	enum text text = TEXT_COUNTED;
-
-	if (in->model.how == PATH_HOW_HASH) {
-		word = new_word(in);
-		*vec_add(&in->model.fixed) = (struct path_fixed){number, word};
-	}
-	if (begin->op == PLAN_SET)
-		text = in->model.how == PATH_HOW_HASH ? TEXT_COUNTED_SET : TEXT_COUNTED_POINT;
-	insert(in, at, text, (uint64_t[]){counter_at(in, word), as_variable(in, begin->by)});
-}
-
-/* Between a path's ends. */
-static void insert_step(
-	struct instrumenting *in, const struct exact_place *at, const struct plan_step *step)
-{
-	bool hashed = in->model.how == PATH_HOW_HASH;
-	uint64_t by = step->by * (hashed ? 1 : RT_COUNTER), becomes = as_variable(in, step->by);
-
-	if (step->op == PLAN_SET)
-		insert(in, at, hashed ? TEXT_SET : TEXT_POINT, &becomes);
-	else
-		insert(in, at, TEXT_ADD, &by);
-}
-
-static void insert_on_link(struct instrumenting *in, uint32_t link)
-{
-	const struct numbering *n = &in->numbering;
-	const struct exact_place *at = &in->places.p[link];
-	struct plan_step step = in->plan.step[link], begin = {PLAN_NOTHING, 0};
-
-	if (n->cut[link])
-		begin = in->plan.step[n->begins[link]];
-	switch (step.op) {
-	case PLAN_NOTHING:
-		break;
-	case PLAN_SET:
-	case PLAN_ADD:
-		insert_step(in, at, &step);
-		break;
-	case PLAN_COUNT:
-		insert_count(in, at, step.by, &begin);
-		break;
-	case PLAN_COUNTED:
-		insert_counted(in, at, step.by, &begin);
-		break;
-	}
-}
-
 static void sum_up(struct instrumenting *in)
 {
 	struct paths_summary *s = &in->paths->summary;
@@ -406,16 +283,33 @@ static void keep(struct instrumenting *in)
 /* Words of an array, or keys. */
 static void give_out(struct instrumenting *in)
 {
-	uint64_t at;
+	uint64_t words = in->numbering.total * paths_code_stride(&in->paths->code), at;
 
 	if (in->model.how == PATH_HOW_HASH) {
 		in->model.first = in->keys;
 		in->keys += in->numbering.total;
 		return;
 	}
-	in->words += in->numbering.total;
-	at = edit_data(in->scene.edit, in->numbering.total * RT_COUNTER, RT_COUNTER);
-	in->model.first = (at - in->paths->words) / RT_COUNTER;
+	in->words += words;
+	at = edit_data(in->scene.edit, words * RT_COUNTER, RT_COUNTER);
+	in->model.first = (at - in->paths->code.words) / RT_COUNTER;
+}
+
+/* Whether there is a place for the clock, everywhere: wherever it is entered, a path begins. */
+static bool have_clock(struct instrumenting *in)
+{
+	const struct flow *flow = in->function->flow;
+	bool *all, had;
+	const char *why;
+
+	if (!in->paths->options.metric)
+		return false;
+	all = xmalloc(flow->nblocks + 1);
+	memset(all, true, flow->nblocks + 1);
+	had = edit_variable(in->scene.edit, in->function, 1, all, &why);
+	in->paths->summary.untimed += !had;
+	free(all);
+	return had;
 }
 
 static void take_function(struct instrumenting *in, struct edit_function *f)
@@ -427,8 +321,12 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 	weigh(in);
 	choose(in);
 	give_out(in);
-	for (uint32_t i = 0; i < in->model.graph.links.n; i++)
-		insert_on_link(in, i);
+	paths_code_insert(&in->paths->code, &(struct paths_body){.function = f,
+						    .model = &in->model,
+						    .places = &in->places,
+						    .numbering = &in->numbering,
+						    .plan = &in->plan,
+						    .timed = have_clock(in)});
 	keep(in);
 	forget(in);
 	graph_deinit(&in->graph);
@@ -438,7 +336,7 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 
 static void fill_header(const struct paths *p, struct rt_header *h)
 {
-	h->counters = p->words;
+	h->counters = p->code.words;
 	h->size = p->bytes;
 	h->table = p->table;
 	h->table_entries = p->entries;
@@ -463,16 +361,19 @@ static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 	_cleanup_free_ char *path = realpath(image_path(im), NULL);
 	struct path_layout layout;
 
-	p->words = edit_data(edit, 0, PAGE);
+	p->code.edit = edit;
+	p->code.words = edit_data(edit, 0, PAGE);
 	in.scene.n = edit_functions(edit, &in.scene.functions);
 	in.scene.never = endings_find(in.scene.functions, in.scene.n);
 	for (size_t i = 0; i < in.scene.n; i++)
 		if (in.scene.functions[i]->chosen && !in.scene.functions[i]->refused)
 			take_function(&in, in.scene.functions[i]);
 	make_table(p, edit);
-	p->bytes = edit_data(edit, 0, PAGE) - p->words;
-	layout = (struct path_layout){.words = p->bytes / RT_COUNTER, .entries = p->entries};
-	layout.hash = p->table ? (p->table - p->words) / RT_COUNTER : layout.words;
+	p->bytes = edit_data(edit, 0, PAGE) - p->code.words;
+	layout = (struct path_layout){.words = p->bytes / RT_COUNTER,
+		.stride = paths_code_stride(&p->code),
+		.entries = p->entries};
+	layout.hash = p->table ? (p->table - p->code.words) / RT_COUNTER : layout.words;
 	paths_map_finish(&in.writer, &layout, image_id(im), path ? path : image_path(im), map);
 	free(in.scene.never);
 	path_function_deinit(&in.model);
@@ -485,23 +386,23 @@ int paths_create(struct edit *edit, const struct paths_options *o, struct paths 
 	struct buf *map, struct err *e)
 {
 	struct paths *p;
-	int rc = 0;
 
 	if (o->counts[0] != '/' || strlen(o->counts) >= RT_PATH)
 		return err_set(e, -EINVAL, "%s: counts need a file with an absolute, shorter path",
 			o->counts);
+	if (o->metric && (o->full || strcmp(o->metric, "tsc")))
+		return err_set(e, -EINVAL,
+			"%s: only tsc can be measured on paths, and not with "
+			"tables of whole ones",
+			o->metric);
 	p = xcalloc(1, sizeof *p);
 	p->options = *o;
 	p->options.counts = xstrdup(o->counts);
-	for (int i = 0; i < TEXTS && !rc; i++)
-		rc = snippet_create(texts[o->atomic][i], &p->snippets[i], e);
-	if (rc) {
-		paths_destroy(p);
-		return rc;
-	}
+	p->code.atomic = o->atomic;
+	p->code.metric = o->metric;
 	instrument(p, edit, map);
 	fill_header(p, runtime_header(edit));
-	edit_describe(edit, "paths", (uint64_t[]){p->words, p->bytes}, 2 * sizeof(uint64_t));
+	edit_describe(edit, "paths", (uint64_t[]){p->code.words, p->bytes}, 2 * sizeof(uint64_t));
 	*out = p;
 	return 0;
 }
@@ -510,8 +411,7 @@ void paths_destroy(struct paths *p)
 {
 	if (!p)
 		return;
-	for (int i = 0; i < TEXTS; i++)
-		snippet_destroy(p->snippets[i]);
+	paths_code_deinit(&p->code);
 	free((char *)p->options.counts);
 	free(p);
 }

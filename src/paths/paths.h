@@ -26,6 +26,7 @@ struct paths;
 struct paths_options {
 	const char *counts; /* the file to count into: an absolute path, shorter than RT_PATH */
 	bool atomic;        /* exact also where threads or processes count at once; slower */
+	const char *metric; /* "tsc": what paths take, without their callees; NULL: nothing */
 	const struct guide *guide; /* what earlier runs counted; NULL: nobody knows */
 	bool full; /* count all paths whole, in tables where there are many; slower */
 };
@@ -36,6 +37,7 @@ struct paths_summary {
 	uint32_t variables;          /* that have one */
 	uint32_t shortened;          /* map.h */
 	uint32_t bare;               /* without a variable: none was to be had */
+	uint32_t untimed; /* that are counted, but not measured: there was no place for the clock */
 };
 
 /* Inserts everything. It must live until edit_write is done; the map outlives it. */

@@ -59,7 +59,7 @@ static uint64_t next_of(const struct reading *r, uint32_t edge)
 }
 
 /* Blocks are numbers in the list until all are there. */
-static void add_row(struct reading *r, uint64_t count)
+static void add_row(struct reading *r, uint64_t count, const uint64_t *sums)
 {
 	const struct exact_function *f = &r->function.graph;
 	const struct graph_edge *edges = r->numbering.dag.edge;
@@ -79,9 +79,12 @@ static void add_row(struct reading *r, uint64_t count)
 			.blocks = (const uint64_t *)(uintptr_t)first,
 			.next = next_of(r, last)},
 		.count = count};
+	for (uint64_t i = 0; sums && i + 1 < r->map.layout.stride; i++)
+		r->rows->list.p[r->rows->list.n - 1].metrics[i] = sums[i];
 }
 
-static void add_path(struct reading *r, uint64_t number, uint64_t count)
+/* What was measured follows the counter, in arrays. */
+static void add_path(struct reading *r, uint64_t number, uint64_t count, const uint64_t *sums)
 {
 	uint32_t first, last;
 
@@ -94,7 +97,8 @@ static void add_path(struct reading *r, uint64_t number, uint64_t count)
 		r->ended[r->function.graph.links.p[last].to] += count;
 	r->sum->paths++;
 	r->sum->executions += count;
-	add_row(r, count);
+	r->sum->ticks += sums && r->map.layout.stride > 1 ? sums[0] : 0;
+	add_row(r, count, sums);
 }
 
 /* ---- one procedure ---- */
@@ -120,19 +124,19 @@ static void add_hashed(struct reading *r)
 			high = middle;
 	}
 	for (; low < r->hashed.n && r->hashed.p[low].key - f->first < r->numbering.total; low++)
-		add_path(r, r->hashed.p[low].key - f->first, r->hashed.p[low].count);
+		add_path(r, r->hashed.p[low].key - f->first, r->hashed.p[low].count, NULL);
 	vec_each (x, &f->fixed)
 		if (r->source->words[x->word])
-			add_path(r, x->number, r->source->words[x->word]);
+			add_path(r, x->number, r->source->words[x->word], NULL);
 }
 
 static void add_counted(struct reading *r)
 {
-	const uint64_t *counters = r->source->words + r->function.first;
+	const uint64_t *counter = r->source->words + r->function.first;
 
-	for (uint64_t i = 0; i < r->numbering.total; i++)
-		if (counters[i])
-			add_path(r, i, counters[i]);
+	for (uint64_t i = 0; i < r->numbering.total; i++, counter += r->map.layout.stride)
+		if (*counter)
+			add_path(r, i, *counter, counter + 1);
 }
 
 static uint64_t unfinished(const struct reading *r)
@@ -205,6 +209,13 @@ static void read_table(struct reading *r)
 	vec_sort(&r->hashed, by_key);
 }
 
+static void add_to(struct path_row *sum, const struct path_row *row)
+{
+	sum->count += row->count;
+	for (int i = 0; i < METRICS_MOST; i++)
+		sum->metrics[i] += row->metrics[i];
+}
+
 /* Two branches between the same blocks are one path to whoever looks at blocks. */
 static void finish(struct path_rows *rows)
 {
@@ -216,7 +227,7 @@ static void finish(struct path_rows *rows)
 	vec_sort(&rows->list, path_row_compare);
 	vec_each (row, &rows->list) {
 		if (n && row->is_path && !path_row_compare(row, &rows->list.p[n - 1]))
-			rows->list.p[n - 1].count += row->count;
+			add_to(&rows->list.p[n - 1], row);
 		else
 			rows->list.p[n++] = *row;
 	}

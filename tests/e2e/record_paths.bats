@@ -31,7 +31,7 @@ differing() { # FILE OPTIONS COMMAND...
 	local file=$1 options=$2
 	shift 2
 	rm -f x.db p.db
-	"$CULPRIT" record -q --exact ${options/--full/} -o x.db --libs none -- "$@" >exact.out
+	"$CULPRIT" record -q --exact $(grep -o -- --atomic <<<"$options") -o x.db --libs none -- "$@" >exact.out
 	"$CULPRIT" record -q --paths $options -o p.db --libs none -- "$@" >paths.out
 	cmp exact.out paths.out
 	exact_counts x.db "$file" >exact.txt
@@ -145,6 +145,33 @@ mixed() {
 	run "$CULPRIT" record --paths --full --refine p.db -o r.db -- ./a
 	[ "$status" = 2 ]
 	[[ $output == *"counts all paths"* ]]
+}
+
+@test "measured: callees are left out, and the sums stay" {
+	program a <<-'END'
+		#include <stdio.h>
+		__attribute__((noinline)) int leaf(int turns) {
+			for (volatile int i = 0; i < turns; i++);
+			return turns;
+		}
+		__attribute__((noinline)) int calls(int i) { return (i & 1 ? leaf(50000) : leaf(500)) + 1; }
+		int main(void) {
+			int s = 0;
+			for (int i = 0; i < 100; i++) s += calls(i);
+			printf("%d\n", s);
+			return 0;
+		}
+	END
+	differing a "--metric tsc" ./a >differ
+	[ ! -s differ ]
+	"$CULPRIT" paths -i p.db --min-share 0 --metric tsc --json | jq -e '
+		def sum(f): [.rows[] | select(.procedure == f) | .metrics.tsc] | add;
+		sum("leaf") > 20 * sum("calls") and sum("calls") > 0'
+	rm p.db
+	run -0 "$CULPRIT" record --paths --metric tsc -o p.db --libs none -- ./a
+	[[ $output == *"ticks of measuring"* ]]
+	run "$CULPRIT" record --paths --metric misses -o p.db -- ./a
+	[ "$status" = 2 ]
 }
 
 @test "sums are exact: every block of gzip" {

@@ -62,7 +62,8 @@ static void begin(struct rig *r, enum path_how how)
 	if (how == PATH_HOW_HASH)
 		*vec_add(&r->f.fixed) = (struct path_fixed){2, 5};
 	paths_map_add(&w, &r->f);
-	paths_map_finish(&w, &(struct path_layout){WORDS, HASH, ENTRIES}, &id, "/bin/x", &r->map);
+	paths_map_finish(
+		&w, &(struct path_layout){WORDS, 1, HASH, ENTRIES}, &id, "/bin/x", &r->map);
 }
 
 static void end(struct rig *r)

@@ -1,0 +1,45 @@
+/*
+ * The code that counts the paths of a function, as a plan says: which snippets, and where.
+ *
+ * The variable v0 is where the path's counter is, or a key of the table. With a metric, every
+ * counter is followed by a word for its sum, and v1 is what the clock said when the path began,
+ * moved on by what callees took: while one runs it is how long the path has taken.
+ */
+#ifndef CULPRIT_PATHS_CODE_H
+#define CULPRIT_PATHS_CODE_H
+
+#include "edit/edit.h"
+#include "edit/exact_model.h"
+#include "paths/map.h"
+#include "paths/plan.h"
+
+struct snippet;
+
+#define CODE_TEXTS 128
+
+struct paths_code {
+	struct edit *edit;
+	bool atomic, metric;
+	uint64_t words; /* where counters begin */
+	struct snippet *snippets[CODE_TEXTS];
+	struct snippet *untimed[CODE_TEXTS]; /* of functions that cannot be measured */
+};
+void paths_code_deinit(struct paths_code *c);
+
+/* Words of a path. */
+static inline uint64_t paths_code_stride(const struct paths_code *c)
+{
+	return c->metric ? 2 : 1;
+}
+
+struct paths_body {
+	struct edit_function *function;
+	struct path_function *model; /* `first` is known; gets fixed counters */
+	const exact_places *places;
+	const struct numbering *numbering;
+	const struct plan *plan;
+	bool timed; /* v1 is there */
+};
+void paths_code_insert(struct paths_code *c, const struct paths_body *b);
+
+#endif
