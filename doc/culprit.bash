@@ -74,7 +74,7 @@ _culprit() {
 	case ${COMP_WORDS[1]} in
 	record)
 		_culprit_sampling "$previous" "$word" && return
-		options="$sampling -a -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --paths --context --libs --atomic --per-thread --counted"
+		options="$sampling -a -g -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --paths --context --libs --atomic --per-thread --counted"
 		[[ $word == -* ]] || COMPREPLY=($(compgen -c -- "$word"))
 		;;
 	daemon)

@@ -37,53 +37,115 @@ struct context_tree {
 	int which; /* of the tree's metrics; -1: calls */
 	double total;
 	uint64_t bytes;
+	int sampled; /* the event's number in the selection; -1: calls were counted */
+	uint64_t verdicts[PATH_VERDICTS];
 };
 
+/* What counts has this event, which is selected only if it is named. */
+#define COUNTED_EVENT "context"
+
 /* ---- profiles ---- */
+
+/* The number of the event that a profile was sampled by, -1: it was counted. */
+static int sampled_by(const struct context_tree *t, const struct store_profile *p)
+{
+	const struct selected_event *list;
+	int event = selection_event(t->sel, p->event);
+
+	selection_events(t->sel, &list);
+	return event >= 0 && strcmp(list[event].name, COUNTED_EVENT) ? event : -1;
+}
+
+struct choice {
+	struct context_tree *t;
+	bool counted;
+	int sampled; /* the first event */
+};
+
+static int look_at_profile(void *arg, const struct store_profile *p)
+{
+	struct choice *c = arg;
+	int event = sampled_by(c->t, p);
+
+	if (event < 0)
+		c->counted |= !c->t->options.events || selection_event(c->t->sel, p->event) >= 0;
+	else if (c->sampled < 0 || event < c->sampled)
+		c->sampled = event;
+	return 0;
+}
 
 static int take_profile(void *arg, const struct store_profile *p)
 {
 	struct context_tree *t = arg;
 
+	if (sampled_by(t, p) != t->sampled)
+		return 0;
 	t->bytes += p->size;
 	return call_tree_add(t->calls, p->data, p->size);
 }
 
-/* A tree goes through many images: which of them are wanted is asked later. */
+static int take_verdicts(void *arg, const struct store_profile *p)
+{
+	struct context_tree *t = arg;
+	struct call_map *m = call_map_create();
+	uint64_t verdicts[PATH_VERDICTS];
+	int rc = call_map_add(m, p->data, p->size);
+
+	if (!rc) {
+		call_map_verdicts(m, verdicts);
+		for (unsigned i = 0; i < PATH_VERDICTS; i++)
+			t->verdicts[i] += verdicts[i];
+	}
+	call_map_destroy(m);
+	return rc;
+}
+
+/*
+ * A tree goes through many images: which of them are wanted is asked later. Samples of several
+ * events are not added up, nor are samples and calls.
+ */
 static int gather(struct context_tree *t, struct err *e)
 {
 	struct store_filter filter = *selection_filter(t->sel);
+	struct choice choice = {.t = t, .sampled = -1};
 	int rc;
 
 	filter.type = &blob_context;
 	filter.event = filter.image = NULL;
-	rc = store_profiles(selection_store(t->sel), &filter, take_profile, t, e);
+	rc = store_profiles(selection_store(t->sel), &filter, look_at_profile, &choice, e);
+	t->sampled = choice.counted ? -1 : choice.sampled;
+	if (!rc)
+		rc = store_profiles(selection_store(t->sel), &filter, take_profile, t, e);
+	filter.type = &blob_pathmap;
+	if (!rc && t->sampled >= 0)
+		rc = store_profiles(selection_store(t->sel), &filter, take_verdicts, t, e);
 	if (rc == -EBADMSG)
 		return err_set(e, rc, "contexts are damaged: 'culprit db check' says which");
 	if (!rc && !call_tree_size(t->calls))
 		return err_set(e, -ENOENT,
-			"no calling contexts in what was selected; 'culprit record --context -- "
-			"COMMAND' keeps them");
+			"no calling contexts in what was selected; 'culprit record -g -- COMMAND' "
+			"samples them, 'culprit record --context -- COMMAND' counts them");
 	return rc;
 }
 
 static int find_metric(struct context_tree *t, struct err *e)
 {
 	const struct metric_names *names = call_tree_metrics(t->calls);
+	const char *plain = t->sampled < 0 ? CONTEXT_BY_CALLS : CONTEXT_BY_SAMPLES;
 	const char *name = t->options.metric;
 	struct buf known = {0};
 	int rc;
 
 	if (!name)
-		name = names->n ? names->name[0] : CONTEXT_BY_CALLS;
+		name = t->sampled < 0 && names->n ? names->name[0] : plain;
 	t->which = metric_find(names, name);
 	t->metric = arena_strdup(&t->arena, name);
-	if (t->which >= 0 || !strcmp(name, CONTEXT_BY_CALLS))
+	if (t->which >= 0 || !strcmp(name, plain))
 		return 0;
 	for (uint32_t i = 0; i < names->n; i++)
 		buf_printf(&known, ", %s", names->name[i]);
-	rc = err_set(e, -EINVAL, "no metric '%s' was measured; there are " CONTEXT_BY_CALLS "%s",
-		name, buf_cstr(&known));
+	rc = err_set(e, -EINVAL, "no metric '%s' was measured; there are %s%s", name, plain,
+		buf_cstr(&known));
 	buf_deinit(&known);
 	return rc;
 }
@@ -109,7 +171,8 @@ static const char *name_of(struct context_tree *t, struct selected_image *im, ui
 	if (im && !selection_load(t->sel, im, NULL))
 		p = store_procedure_at(&im->procedures, start);
 	if (!im)
-		snprintf(label, sizeof label, start ? "?!0x%llx" : "?", (unsigned long long)start);
+		snprintf(label, sizeof label, start ? "?!0x%llx" : "[unknown]",
+			(unsigned long long)start);
 	else
 		procedure_label(p && p->start == start ? p : &(struct procedure){.start = start},
 			im->path, label, sizeof label);
@@ -294,6 +357,7 @@ static struct context_tree *make_tree(
 	t->sel = sel;
 	t->options = *o;
 	t->calls = calls;
+	t->sampled = -1;
 	hmap_init(&t->index, sizeof(struct procedure_record),
 		offsetof(struct procedure_record, number));
 	return t;
@@ -314,6 +378,40 @@ int context_tree_create(struct selection *sel, const struct context_tree_options
 	build(t);
 	*out = t;
 	return 0;
+}
+
+const char *context_tree_sampled(const struct context_tree *t)
+{
+	const struct selected_event *list;
+
+	selection_events(t->sel, &list);
+	return t->sampled < 0 ? NULL : list[t->sampled].name;
+}
+
+enum context_known context_tree_known(const struct context_tree *t, const struct context_node *n)
+{
+	const struct call_node *node = call_tree_node(t->calls, n->source);
+	const struct metric_names *names = call_tree_metrics(t->calls);
+	int ranked = metric_find(names, CONTEXT_METRIC_RANKED);
+	int unknown = metric_find(names, CONTEXT_METRIC_UNKNOWN);
+
+	if (t->sampled < 0 || ranked < 0 || unknown < 0)
+		return CONTEXT_EXACT;
+	if (node->metrics[unknown])
+		return CONTEXT_UNKNOWN;
+	return 2 * node->metrics[ranked] > node->count ? CONTEXT_RANKED : CONTEXT_UNIQUE;
+}
+
+const char *context_known_word(enum context_known k)
+{
+	static const char *const words[] = {"exact", "unique", "ranked", "unknown"};
+
+	return words[k];
+}
+
+void context_tree_verdicts(const struct context_tree *t, uint64_t out[PATH_VERDICTS])
+{
+	memcpy(out, t->verdicts, sizeof t->verdicts);
 }
 
 void context_tree_destroy(struct context_tree *t)

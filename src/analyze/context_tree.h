@@ -11,6 +11,7 @@
 #define CULPRIT_ANALYZE_CONTEXT_TREE_H
 
 #include "analyze/selection.h"
+#include "calls/map.h"
 #include "calls/tree.h"
 
 #include <stdbool.h>
@@ -20,8 +21,9 @@
 struct err;
 struct context_tree;
 
-#define CONTEXT_BY_CALLS "calls"
-#define CONTEXT_NONE     UINT32_MAX
+#define CONTEXT_BY_CALLS   "calls"
+#define CONTEXT_BY_SAMPLES "samples"
+#define CONTEXT_NONE       UINT32_MAX
 
 struct context_procedure {
 	const char *name;                   /* never NULL */
@@ -42,6 +44,14 @@ struct context_node {
 	double own, all;
 };
 
+/* How the path of a context is known. */
+enum context_known {
+	CONTEXT_EXACT,   /* it was counted */
+	CONTEXT_UNIQUE,  /* no other was seen with this procedure at this height of the stack */
+	CONTEXT_RANKED,  /* it is the likeliest of several, for most of its samples */
+	CONTEXT_UNKNOWN, /* only the innermost procedure is known */
+};
+
 /* Table 3 of the paper: how large the tree is. */
 struct context_size {
 	uint64_t bytes; /* of the profiles, unpacked */
@@ -57,7 +67,8 @@ struct context_size {
 };
 
 struct context_tree_options {
-	const char *metric;    /* NULL: the first that was measured, else calls */
+	const char *metric;    /* NULL: the first that was measured, else calls or samples */
+	bool events;           /* only what the selection's events have; else counts come first */
 	const char *procedure; /* glob over names, NULL: all */
 	bool sites;            /* contexts that differ in a call site only stay apart */
 };
@@ -68,6 +79,13 @@ int context_tree_create(struct selection *sel, const struct context_tree_options
 void context_tree_destroy(struct context_tree *t); /* takes NULL */
 
 const char *context_tree_metric(const struct context_tree *t);
+/* The event whose samples it holds; NULL: calls were counted. */
+const char *context_tree_sampled(const struct context_tree *t);
+enum context_known context_tree_known(const struct context_tree *t, const struct context_node *n);
+const char *context_known_word(enum context_known k);
+/* How often the stacks that were looked at at random had the path that would have been named, by
+ * verdict (calls/map.h); all 0 when none were, or nothing was sampled. */
+void context_tree_verdicts(const struct context_tree *t, uint64_t out[PATH_VERDICTS]);
 bool context_tree_measured(const struct context_tree *t); /* it is one of the profile's */
 double context_tree_total(const struct context_tree *t);  /* of all nodes, also those left out */
 /* In preorder, siblings by weight. */

@@ -90,6 +90,16 @@ uint32_t call_tree_child(struct call_tree *t, uint32_t parent, const struct call
 	return r->number;
 }
 
+uint32_t call_tree_copy_path(struct call_tree *to, const struct call_tree *from, uint32_t node)
+{
+	struct call_node n;
+
+	if (node == CALL_NONE)
+		return CALL_NONE;
+	n = from->nodes.p[node];
+	return call_tree_child(to, call_tree_copy_path(to, from, n.parent), &n.at);
+}
+
 void call_tree_add_path(struct call_tree *t, uint32_t node, const struct path_shape *shape,
 	uint64_t count, const uint64_t *metrics)
 {

@@ -164,6 +164,16 @@ enum walk_end walk_stack(const struct walk_start *start, walk_find_fn *find, voi
 	return WALK_DEEP;
 }
 
+bool walk_cfa(const struct frames *f, const struct frame_rule *r,
+	const uint64_t registers[FRAME_REGISTERS], uint32_t known, uint64_t *cfa)
+{
+	static const struct walk_start nothing;
+	struct walker w = {.start = &nothing, .known = known};
+
+	memcpy(w.registers, registers, sizeof w.registers);
+	return find_cfa(&w, f, r, cfa);
+}
+
 const char *walk_end_words(enum walk_end end)
 {
 	static const char *const words[] = {[WALK_ROOT] = "the root of the thread",

@@ -44,6 +44,12 @@ enum walk_end {
 enum walk_end walk_stack(const struct walk_start *start, walk_find_fn *find, void *arg,
 	struct walk_frame *out, size_t space, size_t *n);
 
+/*
+ * The frame's address by a rule and registers alone, without memory. False when they do not tell.
+ */
+bool walk_cfa(const struct frames *f, const struct frame_rule *r,
+	const uint64_t registers[FRAME_REGISTERS], uint32_t known, uint64_t *cfa);
+
 const char *walk_end_words(enum walk_end end);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,11 +131,11 @@ static void put_context(struct json *j, const struct calls_view *v, const struct
 	calls_chain_of(v, n, chain);
 	json_open(j, '{');
 	put_frames(j, v, chain);
-	json_kuint(j, "samples", 0);
-	json_kuint(j, "count", n->count);
+	json_kuint(j, "samples", context_tree_sampled(v->tree) ? n->count : 0);
+	json_kuint(j, "count", context_tree_sampled(v->tree) ? 0 : n->count);
 	json_kshare(j, "share", total > 0 ? n->own / total : 0);
 	json_kshare(j, "with_callees", total > 0 ? n->all / total : 0);
-	json_kstr(j, "known", "exact");
+	json_kstr(j, "known", context_known_word(context_tree_known(v->tree, n)));
 	put_metrics(j, calls, from);
 	json_kbool(j, "recursive", n->recursive);
 	if (from->npaths)
@@ -169,6 +170,19 @@ static void print_size(const struct calls_view *v)
 	json_close(&j);
 }
 
+/* Of counted paths 1; of sampled ones what was measured, or NAN. */
+static double precision(const struct calls_view *v)
+{
+	uint64_t verdicts[PATH_VERDICTS];
+	double share;
+
+	if (!context_tree_sampled(v->tree))
+		return 1;
+	context_tree_verdicts(v->tree, verdicts);
+	share = call_map_precision(verdicts);
+	return share < 0 ? NAN : share;
+}
+
 static void print_contexts(const struct calls_view *v)
 {
 	_cleanup_free_ const struct context_node **hot = NULL;
@@ -178,7 +192,8 @@ static void print_contexts(const struct calls_view *v)
 
 	json_init(&j, stdout);
 	json_open(&j, '{');
-	json_kdouble(&j, "precision", 1);
+	json_kdouble(&j, "precision", precision(v));
+	json_kstr(&j, "event", context_tree_sampled(v->tree));
 	json_kstr(&j, "metric", context_tree_metric(v->tree));
 	json_kdouble(&j, "total", context_tree_total(v->tree));
 	json_key(&j, "contexts");
@@ -320,6 +335,7 @@ static int parse(struct calls_view *v, int argc, char **argv)
 static int report(struct calls_view *v, struct err *e)
 {
 	struct context_tree_options o = {.metric = v->metric,
+		.events = v->report.events.n > 0,
 		.procedure = v->report.procedure,
 		.sites = v->sites || v->form == CALLS_SIZE};
 	int rc = report_select(&v->report, NULL, e);

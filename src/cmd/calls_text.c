@@ -4,6 +4,7 @@
 #include "base/table.h"
 #include "base/term.h"
 #include "cmd/calls_view.h"
+#include "store/contexts.h"
 
 #include <inttypes.h>
 
@@ -13,6 +14,12 @@
 static double percent(double part, double whole)
 {
 	return whole > 0 ? 100 * part / whole : 0;
+}
+
+/* What the numbers of nodes are. */
+static const char *counted_word(const struct calls_view *v)
+{
+	return context_tree_sampled(v->tree) ? CONTEXT_BY_SAMPLES : CONTEXT_BY_CALLS;
 }
 
 /* ---- trees ---- */
@@ -77,7 +84,7 @@ static void print_tree(const struct calls_view *v, const struct context_tree *tr
 
 	table_cell(t, "%s", context_tree_metric(tree));
 	table_cell(t, "own");
-	table_cell(t, "calls");
+	table_cell(t, "%s", counted_word(v));
 	table_cell(t, "%s", what);
 	table_row(t);
 	table_header(t);
@@ -115,6 +122,8 @@ static void put_hot(struct table *t, const struct calls_view *v, const struct co
 			procedures[nodes[*at].procedure].name);
 	if (n->recursive)
 		buf_printf(&text, " (recursive)");
+	if (context_tree_known(v->tree, n) == CONTEXT_RANKED)
+		buf_printf(&text, " (likeliest of several)");
 	table_cell(t, "%.2f%%", percent(n->own, total));
 	table_cell(t, "%.1f%%", percent(sum, total));
 	table_cell(t, "%" PRIu64, n->count);
@@ -133,7 +142,7 @@ static void print_hot(const struct calls_view *v)
 
 	table_cell(t, "%s", context_tree_metric(v->tree));
 	table_cell(t, "sum");
-	table_cell(t, "calls");
+	table_cell(t, "%s", counted_word(v));
 	table_cell(t, "context");
 	table_row(t);
 	table_header(t);
@@ -173,6 +182,33 @@ static void print_size(const struct calls_view *v)
 			s.one_path, "paths in all nodes", s.paths);
 }
 
+/* How sure the paths of samples are. */
+static void print_certainty(const struct calls_view *v)
+{
+	const struct call_tree *calls = context_tree_calls(v->tree);
+	int ranked = metric_find(call_tree_metrics(calls), CONTEXT_METRIC_RANKED);
+	int unknown = metric_find(call_tree_metrics(calls), CONTEXT_METRIC_UNKNOWN);
+	uint64_t verdicts[PATH_VERDICTS], judged = 0, sum[3] = {0};
+
+	for (uint32_t i = 0; i < call_tree_size(calls); i++) {
+		const struct call_node *n = call_tree_node(calls, i);
+
+		sum[0] += n->count;
+		sum[1] += ranked < 0 ? 0 : n->metrics[ranked];
+		sum[2] += unknown < 0 ? 0 : n->metrics[unknown];
+	}
+	context_tree_verdicts(v->tree, verdicts);
+	for (unsigned i = 0; i < PATH_VERDICTS; i++)
+		judged += verdicts[i];
+	printf("sampled by %s; %.2f%% of the paths are the likeliest of several, %.2f%% unknown",
+		context_tree_sampled(v->tree), percent((double)sum[1], (double)sum[0]),
+		percent((double)sum[2], (double)sum[0]));
+	if (judged)
+		printf("; of %" PRIu64 " stacks looked at at random %.1f%% had been named right",
+			judged, 100 * call_map_precision(verdicts));
+	printf("\n");
+}
+
 void calls_print_text(struct calls_view *v)
 {
 	const struct context_node *nodes;
@@ -182,8 +218,11 @@ void calls_print_text(struct calls_view *v)
 		print_size(v);
 		return;
 	}
-	printf("%zu contexts; %s = %.0f\n\n", n, context_tree_metric(v->tree),
+	printf("%zu contexts; %s = %.0f\n", n, context_tree_metric(v->tree),
 		context_tree_total(v->tree));
+	if (context_tree_sampled(v->tree))
+		print_certainty(v);
+	printf("\n");
 	if (v->form == CALLS_HOT)
 		print_hot(v);
 	else if (v->form == CALLS_CALLERS)

@@ -348,6 +348,32 @@ static void say_accounting(const struct recording *r, const struct collector_eve
 	buf_deinit(&line);
 }
 
+/* How many samples have a call path, and how often paths were right where that was looked at. */
+static void say_paths(const struct contexts_statistics *p)
+{
+	double all = (double)(p->unique + p->ranked + p->unknown + p->refused);
+	double precision = call_map_precision(p->verdicts);
+	uint64_t walked = 0, judged = 0;
+
+	for (unsigned i = 0; i < WALK_ENDS; i++)
+		walked += p->ends[i];
+	for (unsigned i = 0; i < PATH_VERDICTS; i++)
+		judged += p->verdicts[i];
+	if (!(all > 0))
+		return;
+	if (precision >= 0)
+		cmd_note("call paths: %.2f%% of the samples, %.2f%% as the likeliest of several; "
+			 "%" PRIu64 " stacks looked at, %" PRIu64
+			 " of them at random: %.1f%% were named right before",
+			100 * (double)(p->unique + p->ranked) / all, 100 * (double)p->ranked / all,
+			walked, judged, 100 * precision);
+	else
+		cmd_note("call paths: %.2f%% of the samples, %.2f%% as the likeliest of several; "
+			 "%" PRIu64 " stacks looked at",
+			100 * (double)(p->unique + p->ranked) / all, 100 * (double)p->ranked / all,
+			walked);
+}
+
 /* Closes the database before its size is told: what was written is folded in then. */
 static void end_and_account(const struct recording *r, struct collector *c)
 {
@@ -363,6 +389,8 @@ static void end_and_account(const struct recording *r, struct collector *c)
 		say_accounting(r, &events[i], &s);
 		s.anchors_seen = 0; /* pairs are of the first event */
 	}
+	if (s.has_paths && !r->quiet)
+		say_paths(&s.paths);
 }
 
 static void say_command_status(const struct recording *r)

@@ -134,6 +134,9 @@ int target_option(struct target *t, int option, const char *argument)
 	case 'G':
 		t->cgroup = argument;
 		return 0;
+	case 'g':
+		t->contexts = true;
+		return 0;
 	case 'o':
 		t->database = argument;
 		return 0;
@@ -297,7 +300,8 @@ int target_finish(struct target *t)
 		.nevents = t->events.n,
 		.rate = t->rate,
 		.period = t->period,
-		.how = t->how};
+		.how = t->how,
+		.contexts = t->contexts};
 	o->database = t->database;
 	o->per_process = t->per_process;
 	choose_rate(t, o);
@@ -323,6 +327,8 @@ void target_say_limits(const struct target *t, struct collector *c)
 			cmd_note("this machine has no cycle counter; sampling %s", ev->name);
 	if (!sampler_uses_bpf(s) && t->how == SAMPLER_BEST && geteuid() == 0)
 		cmd_note("sampling without BPF: %s", sampler_why_not_bpf(s));
+	if (t->contexts && !sampler_uses_bpf(s))
+		cmd_note("no call paths: they need BPF: %s", sampler_why_not_bpf(s));
 	if (t->values && !sampler_interprets(s))
 		cmd_note("no values: %s", sampler_why_not_shadow(s));
 	if (sampler_excludes_kernel(s))

@@ -25,6 +25,7 @@ struct target {
 	VEC(struct event) events;
 	VEC(struct skid) skids; /* of each event */
 	bool all, no_inherit, fresh, per_process, no_edges, values;
+	bool contexts; /* call paths */
 	bool upcall; /* values from inside the command, not from the interrupt */
 	struct plugin plugins[PLUGINS_MAX];
 	size_t nplugins;
@@ -38,7 +39,7 @@ struct target {
 	struct collector_options options; /* filled by target_finish */
 };
 
-#define TARGET_SHORT "ap:t:F:c:e:C:G:o:"
+#define TARGET_SHORT "ap:t:F:c:e:C:G:go:"
 
 enum {
 	TARGET_BUDGET = 0x200,

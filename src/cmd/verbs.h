@@ -50,6 +50,7 @@
 		"      --atomic        with these: exact for threads and forks too, slower\n"      \
 		"      --counted FILE  what a copy that 'edit --exact' made has counted\n"         \
 		"  -o, --output FILE   the database (default culprit.db)\n"                        \
+		"  -g                  call paths too, from the height of the stack\n"                  \
 		"      --no-inherit    do not follow children\n"                                   \
 		"      --values        keep the values that instructions see (culprit values)\n"   \
 		"      --values=upcall the same from inside the command, with load latencies\n"    \

@@ -9,6 +9,7 @@
 #include "collect/burst.h"
 #include "collect/burst_plugins.h"
 #include "collect/cgroup.h"
+#include "collect/contexts.h"
 #include "collect/driver.h"
 #include "collect/flush.h"
 #include "collect/image_cache.h"
@@ -47,7 +48,8 @@ struct attribution {
 	uint64_t pairs_seen, pairs_kept;
 	struct walk_pool walks;
 	struct progress progress;
-	struct interp machine; /* that bursts are run again on */
+	struct contexts *contexts; /* NULL: nobody wants call paths */
+	struct interp machine;     /* that bursts are run again on */
 	struct burst_plugins *plugins;
 	struct only *only; /* NULL: values of all that runs */
 	struct event_counts *counts;
@@ -76,6 +78,8 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	walk_pool_init(&a->walks, io_clock_ns(CLOCK_MONOTONIC));
 	a->plugins = burst_plugins_create(o->plugins, o->nplugins);
 	a->only = only_create(o->only, o->nonly, a->images, a->processes);
+	if (o->contexts)
+		a->contexts = contexts_create(a->images, a->processes);
 	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
 	*out = a;
 	return 0;
@@ -92,6 +96,7 @@ void attribution_destroy(struct attribution *a)
 	progress_deinit(&a->progress);
 	burst_plugins_destroy(a->plugins);
 	only_destroy(a->only);
+	contexts_destroy(a->contexts);
 	image_cache_destroy(a->images);
 	process_table_destroy(a->processes);
 	cgroups_destroy(a->cgroups);
@@ -143,7 +148,44 @@ static void name_row(
 	row->cgroup = strtab_add(strings, process_cgroup(a->processes, p, s->cgroup));
 }
 
-void attribution_sample(struct attribution *a, const struct sample *s)
+/* ---- contexts ---- */
+
+/* The image that was executed: programs lie below the libraries that they load. */
+static uint32_t program_of(struct attribution *a, const struct process *p)
+{
+	const struct mapping *list;
+	size_t n = process_mappings(p, &list);
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i].file != FILE_ANON)
+			return image_cache_of_file(a->images, a->processes, list[i].file);
+	return IMAGE_NUMBER_UNKNOWN;
+}
+
+static bool take_context(struct attribution *a, struct process *p, const struct sample *s,
+	const struct sum_sample *sum)
+{
+	struct context_sample c = {.image = sum->image,
+		.offset = sum->offset,
+		.where = s->where,
+		.program = program_of(a, p),
+		.who = a->sums.by_process ? sum->who : a->sums.who.p[sum->who].name};
+
+	c.who |= (uint32_t)s->event << SUM_EVENT_SHIFT;
+	if (s->kernel) {
+		c.kernel = sum->image + 1;
+		c.kernel_offset = sum->offset;
+		c.offset = 0;
+		c.image = IMAGE_NUMBER_UNKNOWN;
+		if (s->user)
+			c.image = place_user(a, p, s->user, s->time, &c.offset);
+		else
+			c.program = sum->image;
+	}
+	return contexts_sample(a->contexts, &c, s->count);
+}
+
+bool attribution_sample(struct attribution *a, const struct sample *s)
 {
 	struct process *p = process_at(a->processes, s->pid, s->time);
 	struct sum_sample sum = {.cgroup_id = s->cgroup,
@@ -169,6 +211,7 @@ void attribution_sample(struct attribution *a, const struct sample *s)
 		counts->unknown += s->count;
 	else
 		counts->attributed += s->count;
+	return !row || !a->contexts || take_context(a, p, s, &sum);
 }
 
 /* ---- bursts ---- */
@@ -458,6 +501,33 @@ void attribution_pair(struct attribution *a, const struct driver_pair *p)
 		anchor_pool_add(&a->anchors, image, j.who, &anchor);
 }
 
+/* ---- stacks ---- */
+
+static uint32_t place_frame(void *arg, uint64_t pc, uint64_t *offset)
+{
+	return place(arg, pc, offset);
+}
+
+void attribution_stack(struct attribution *a, const struct driver_stack *s, const uint8_t *bytes)
+{
+	struct journey j = journey_of(a, (pid_t)s->pid, s->time);
+
+	if (a->contexts)
+		contexts_stack(a->contexts, program_of(a, j.p), s, bytes, place_frame, &j);
+}
+
+bool attribution_contexts(const struct attribution *a, struct contexts_statistics *out)
+{
+	if (a->contexts)
+		contexts_statistics(a->contexts, out);
+	return a->contexts;
+}
+
+int attribution_load(struct attribution *a, struct store *s, struct err *e)
+{
+	return a->contexts ? contexts_load(a->contexts, s, e) : 0;
+}
+
 void attribution_anchors(const struct attribution *a, uint64_t *seen, uint64_t *kept)
 {
 	*seen = a->pairs_seen;
@@ -488,6 +558,7 @@ int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, con
 		.anchors = &a->anchors,
 		.progress = &a->progress,
 		.walks = &a->walks,
+		.contexts = a->contexts,
 		.images = a->images,
 		.processes = a->processes,
 		.clock_offset = a->clock_offset,
@@ -508,6 +579,8 @@ void attribution_flushed(struct attribution *a)
 	anchor_pool_clear(&a->anchors);
 	walk_pool_clear(&a->walks);
 	progress_clear(&a->progress);
+	if (a->contexts)
+		contexts_flushed(a->contexts);
 	image_cache_flushed(a->images, a->processes);
 	only_flushed(a->only);
 	for (size_t i = 0; i < a->nevents; i++)

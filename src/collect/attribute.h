@@ -12,7 +12,9 @@
 #include <sys/types.h>
 
 struct attribution;
+struct contexts_statistics;
 struct driver_pair;
+struct driver_stack;
 struct err;
 struct only_result;
 struct plugin;
@@ -28,6 +30,7 @@ struct attribution_options {
 	size_t nevents;
 	bool per_process;             /* profiles by pid too, not only by name */
 	bool kernel;                  /* read kernel symbols */
+	bool contexts;                /* samples tell the height of the stack */
 	const struct plugin *plugins; /* that look at bursts with values */
 	size_t nplugins;
 	const char *const *only; /* keep bursts of these names only (only.h); none: of all */
@@ -42,7 +45,8 @@ void attribution_destroy(struct attribution *a);
 void attribution_scan(struct attribution *a, const pid_t *pids, size_t n);
 
 void attribution_record(struct attribution *a, const struct record *r);
-void attribution_sample(struct attribution *a, const struct sample *s);
+/* False when a copy of the stack would tell what is not known of the sample's call path. */
+bool attribution_sample(struct attribution *a, const struct sample *s);
 
 /* False when nothing that is wanted can ever come from where this burst was. */
 bool attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);
@@ -52,6 +56,7 @@ bool attribution_watch(
 	struct attribution *a, const struct shadow_burst *b, struct shadow_watch *out);
 
 void attribution_pair(struct attribution *a, const struct driver_pair *p);
+void attribution_stack(struct attribution *a, const struct driver_stack *s, const uint8_t *bytes);
 
 /* A value or an edge that was found inside the program. */
 void attribution_tuple(struct attribution *a, const struct upcall_tuple *t);
@@ -90,6 +95,11 @@ bool attribution_only(const struct attribution *a, size_t n, struct only_result 
 
 /* Pairs since the beginning: that came, and that were written. */
 void attribution_anchors(const struct attribution *a, uint64_t *seen, uint64_t *kept);
+
+/* What is known of call paths; false when nobody asked for them. */
+bool attribution_contexts(const struct attribution *a, struct contexts_statistics *out);
+/* Takes over what earlier collections have learned of them. */
+int attribution_load(struct attribution *a, struct store *s, struct err *e);
 
 /* Whether so much has come together that it should be written before it is due. */
 bool attribution_full(const struct attribution *a);

@@ -78,7 +78,8 @@ static void sink_sample(void *arg, const struct sample *s)
 
 	if (s->pid == 0)
 		c->idle_samples[s->event] += s->count;
-	attribution_sample(c->attribution, s);
+	if (!attribution_sample(c->attribution, s))
+		sampler_want(c->sampler, s);
 }
 
 static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)
@@ -90,6 +91,11 @@ static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *
 		sampler_leave_out(c->sampler, b);
 	if (attribution_watch(c->attribution, b, &watch))
 		sampler_watch(c->sampler, &watch);
+}
+
+static void sink_stack(void *arg, const struct driver_stack *s, const uint8_t *bytes)
+{
+	attribution_stack(((struct collector *)arg)->attribution, s, bytes);
 }
 
 static void sink_pair(void *arg, const struct driver_pair *p)
@@ -149,6 +155,7 @@ static struct sampler_sink sink_of(struct collector *c)
 		.sample = sink_sample,
 		.burst = sink_burst,
 		.pair = sink_pair,
+		.stack = c->o.sampling.contexts ? sink_stack : NULL,
 		.arg = c};
 }
 
@@ -370,8 +377,11 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 	}
 	if (r == 0) {
 		ao.kernel = !sampler_excludes_kernel(c->sampler);
+		ao.contexts = o->sampling.contexts && sampler_uses_bpf(c->sampler);
 		r = attribution_create(&ao, &c->attribution, e);
 	}
+	if (r == 0)
+		r = attribution_load(c->attribution, c->store, e);
 	if (r == 0)
 		r = set_up_clock(c, e);
 	if (r < 0) {
@@ -564,6 +574,7 @@ void collector_status(struct collector *c, struct collector_status *out)
 	sum_events(c, &out->total);
 	attribution_bursts(c->attribution, &bursts, &out->wrong);
 	attribution_anchors(c->attribution, &out->anchors_seen, &out->anchors_kept);
+	out->has_paths = attribution_contexts(c->attribution, &out->paths);
 	if (elapsed > 0)
 		out->interpreting = (double)out->driver.shadow.ns / 1e9 / elapsed / cpus;
 	if (elapsed > 0)

@@ -9,6 +9,7 @@
 #ifndef CULPRIT_COLLECT_COLLECTOR_H
 #define CULPRIT_COLLECT_COLLECTOR_H
 
+#include "collect/contexts.h"
 #include "collect/sampler.h"
 
 #include <stdbool.h>
@@ -81,6 +82,8 @@ struct collector_status {
 	uint64_t wrong;        /* bursts that did not come out as in the kernel when run again */
 	uint64_t anchors_seen; /* pairs of samples delivered */
 	uint64_t anchors_kept; /* and written */
+	bool has_paths;        /* call paths were asked for and can be had */
+	struct contexts_statistics paths;
 	const char *no_bursts; /* why nothing is interpreted; "" when it is, or was not asked for */
 	uint64_t flushes, failed_flushes;
 	const char *last_failure;     /* "" when the last flush went well */

@@ -9,6 +9,7 @@
 #include <linux/bpf_perf_event.h>
 
 #include <bpf/bpf_helpers.h>
+#include <stdbool.h>
 
 typedef __u8 u8;
 typedef __u16 u16;
@@ -23,6 +24,20 @@ struct sched_entity {
 	u64 sum_exec_runtime;
 } __attribute__((preserve_access_index));
 
+struct mm_struct {
+	unsigned long start_stack;
+} __attribute__((preserve_access_index));
+
+struct thread_struct {
+	unsigned long fsbase;
+} __attribute__((preserve_access_index));
+
+/* As the kernel names them. */
+struct pt_regs___saved {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long ip, sp;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	int pid;
 	int tgid;
@@ -30,9 +45,14 @@ struct task_struct {
 	u64 self_exec_id;
 	struct sched_entity se;
 	unsigned long nvcsw, nivcsw;
+	struct mm_struct *mm;
+	struct thread_struct thread;
+	unsigned long sas_ss_sp;
+	unsigned long sas_ss_size;
 } __attribute__((preserve_access_index));
 
 const volatile u32 event_number;
+const volatile bool contexts; /* samples are told apart by the context they were called in */
 
 /* User space sets the number of CPUs. */
 struct {
@@ -57,11 +77,40 @@ struct {
 	__type(value, u32);
 } next SEC(".maps");
 
+/* Of stacks that were copied. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} stacks SEC(".maps");
+
+/* Contexts that were seen before: parts of their hashes. User space may clear some. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct driver_seen);
+} seen SEC(".maps");
+
 /* The key, with pid and tid as one word, which is how entries are compared. */
 struct key {
 	u64 pc, ids;
+	struct driver_context context;
 	u32 tag;
 };
+
+/* All registers but the stack pointer, by their number in machine code. */
+/* clang-format off */
+#define REGISTERS(X) \
+	X(0, rax) X(1, rcx) X(2, rdx) X(3, rbx) X(5, rbp) X(6, rsi) X(7, rdi) X(8, r8) \
+	X(9, r9) X(10, r10) X(11, r11) X(12, r12) X(13, r13) X(14, r14) X(15, r15)
+#define SAVED_REGISTERS(X) \
+	X(0, ax) X(1, cx) X(2, dx) X(3, bx) X(5, bp) X(6, si) X(7, di) X(8, r8) \
+	X(9, r9) X(10, r10) X(11, r11) X(12, r12) X(13, r13) X(14, r14) X(15, r15)
+/* clang-format on */
+#define STACK_POINTER 4
+
+#include "collect/driver_context.h"
 
 static __always_inline u64 ids_of(const struct driver_entry *e)
 {
@@ -90,13 +139,15 @@ static __always_inline struct key current_key(u64 pc, u32 side)
 /* The tag is left out: the bucket's memory is asked for while the tag's still arrives. */
 static __always_inline u32 bucket_of(const struct key *k)
 {
-	u64 h = (k->pc ^ k->ids * 0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93;
+	u64 pc = contexts ? k->pc + k->context.where * 0xff51afd7ed558ccd : k->pc;
+	u64 h = (pc ^ k->ids * 0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93;
 
 	return (h >> 40) % DRIVER_BUCKETS;
 }
 
 /* Section 4.2.1's overflow buffer. */
-static __always_inline void evict(struct driver_cpu *c, const struct driver_entry *e)
+static __always_inline void evict(
+	struct driver_cpu *c, const struct driver_entry *e, const struct driver_context *context)
 {
 	u64 used = c->head - c->tail, nothing = 0;
 
@@ -105,6 +156,8 @@ static __always_inline void evict(struct driver_cpu *c, const struct driver_entr
 		return;
 	}
 	c->overflow[c->head % DRIVER_OVERFLOW] = *e;
+	if (contexts)
+		c->overflow_context[c->head % DRIVER_OVERFLOW] = *context;
 	barrier(); /* x86 stores in order: user space sees the entry before the new head */
 	c->head++;
 	/* User space looks several times a second; it is woken when that might be too late. */
@@ -116,15 +169,18 @@ static __always_inline void evict(struct driver_cpu *c, const struct driver_entr
  * Takes the entry whose turn it is (section 4.2.1: a mod-4 counter). The paper's better policies,
  * insertion at the front and swap to front (section 5.4), evict 2% less here and cost as much.
  */
-static __always_inline void insert(
-	struct driver_cpu *c, u32 side, struct driver_bucket *b, const struct key *k)
+static __always_inline void insert(struct driver_cpu *c, u32 side, u32 bucket, const struct key *k)
 {
-	struct driver_entry *e = &b->way[c->turn++ % DRIVER_WAYS];
+	u32 way = c->turn++ % DRIVER_WAYS;
+	struct driver_entry *e = &c->table[side][bucket].way[way];
+	struct driver_context *context = &c->contexts[side][bucket].way[way];
 	u64 seen = (bpf_ktime_get_ns() - c->base[side]) >> DRIVER_SEEN_SHIFT;
 
 	c->misses++;
 	if (e->count)
-		evict(c, e);
+		evict(c, e, context);
+	if (contexts)
+		*context = k->context;
 	e->pc = k->pc;
 	e->pid = k->ids;
 	e->tid = k->ids >> 32;
@@ -136,29 +192,26 @@ static __always_inline void insert(
 
 static __always_inline void count(struct driver_cpu *c, u32 side, const struct key *k)
 {
-	struct driver_bucket *b = &c->table[side][bucket_of(k)];
+	u32 bucket = bucket_of(k);
+	struct driver_bucket *b = &c->table[side][bucket];
+	const struct driver_context_bucket *more = &c->contexts[side][bucket];
 
 	for (int w = 0; w < DRIVER_WAYS; w++) {
 		struct driver_entry *e = &b->way[w];
 
-		if (e->pc == k->pc && ids_of(e) == k->ids && e->tag == k->tag) {
-			e->count++;
-			c->hits++;
-			return;
-		}
+		if (e->pc != k->pc || ids_of(e) != k->ids || e->tag != k->tag)
+			continue;
+		if (contexts && (more->way[w].where != k->context.where ||
+					more->way[w].user != k->context.user))
+			continue;
+		e->count++;
+		c->hits++;
+		return;
 	}
-	insert(c, side, b, k);
+	insert(c, side, bucket, k);
 }
 
 /* ---- two samples in a row ---- */
-
-/* All registers but the stack pointer, by their number in machine code. */
-/* clang-format off */
-#define REGISTERS(X) \
-	X(0, rax) X(1, rcx) X(2, rdx) X(3, rbx) X(5, rbp) X(6, rsi) X(7, rdi) X(8, r8) \
-	X(9, r9) X(10, r10) X(11, r11) X(12, r12) X(13, r13) X(14, r14) X(15, r15)
-/* clang-format on */
-#define STACK_POINTER 4
 
 /*
  * A thread's time on CPUs: what was accounted, and what has passed since. The scheduler's clock and
@@ -268,6 +321,8 @@ int driver_sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	side = c->active & 1; /* once: user space may turn it over while we run */
 	k = current_key(ctx->regs.rip, side);
+	if (contexts)
+		find_context(ctx, c, &k);
 	count(c, side, &k);
 	if (event_number != 0)
 		return 0;

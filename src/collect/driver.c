@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "calls/map.h"
 #include "collect/complaint.h"
 #include "collect/driver.skel.h"
 #include "collect/driver_user.h"
@@ -21,14 +22,40 @@
 /* The inode of the initial pid namespace, PROC_PID_INIT_INO in the kernel. */
 #define FIRST_PID_NAMESPACE 0xeffffffc
 
+/* Bytes of the ring that copies of stacks come through. */
+#define STACK_ROOM (16 << 20)
+
+/* Copies that a CPU may make at once: what fits there, a few of them long. */
+#define STACKS_SAVED 512
+
+_Static_assert(WHERE_MAIN == STACK_MAIN && WHERE_THREAD == STACK_THREAD &&
+		       WHERE_SIGNAL == STACK_SIGNAL && WHERE_OTHER == STACK_OTHER,
+	"heights count from the same bases on both sides");
+
 struct driver {
 	struct driver_bpf **instances; /* one for each event, sharing the maps of the first */
 	size_t nevents;
-	struct driver_cpu *cpus;
+	uint8_t *cpus; /* cpu_of() them */
+	size_t stride;
 	unsigned ncpus;
 	struct ring_buffer *doorbell;
 	uint64_t reported[DRIVER_EVENTS];
+	bool contexts;
+	struct driver_seen *seen;
+	struct ring_buffer *stacks;
+	struct stack_delivery *delivery; /* under way */
 };
+
+/* The part of a CPU's tables that is only there with contexts comes last. */
+static struct driver_cpu *cpu_of(const struct driver *d, unsigned cpu)
+{
+	return (struct driver_cpu *)(d->cpus + cpu * d->stride);
+}
+
+static size_t stride_of(bool contexts)
+{
+	return contexts ? sizeof(struct driver_cpu) : offsetof(struct driver_cpu, contexts);
+}
 
 /* An instance's maps are those of the first one, or made to measure. */
 static int prepare_maps(struct driver *d, struct driver_bpf *b)
@@ -36,9 +63,21 @@ static int prepare_maps(struct driver *d, struct driver_bpf *b)
 	const struct driver_bpf *first = d->instances[0];
 	int r;
 
-	if (first == b)
-		return bpf_map__set_max_entries(b->maps.cpus, d->ncpus);
+	if (first == b) {
+		r = bpf_map__set_max_entries(b->maps.cpus, d->ncpus);
+		if (r == 0 && !d->contexts)
+			r = bpf_map__set_value_size(b->maps.cpus, d->stride);
+		if (r == 0 && !d->contexts)
+			r = bpf_map__set_value_size(b->maps.seen, sizeof(uint32_t));
+		if (r == 0 && d->contexts)
+			r = bpf_map__set_max_entries(b->maps.stacks, STACK_ROOM);
+		return r;
+	}
 	r = bpf_map__reuse_fd(b->maps.cpus, bpf_map__fd(first->maps.cpus));
+	if (r == 0)
+		r = bpf_map__reuse_fd(b->maps.seen, bpf_map__fd(first->maps.seen));
+	if (r == 0)
+		r = bpf_map__reuse_fd(b->maps.stacks, bpf_map__fd(first->maps.stacks));
 	return r ? r : bpf_map__reuse_fd(b->maps.doorbell, bpf_map__fd(first->maps.doorbell));
 }
 
@@ -51,6 +90,7 @@ static int load_instance(struct driver *d, size_t event)
 		return -errno;
 	d->instances[event] = b;
 	b->rodata->event_number = event;
+	b->rodata->contexts = d->contexts;
 	r = prepare_maps(d, b);
 	return r ? r : driver_bpf__load(b);
 }
@@ -78,9 +118,48 @@ static int load(struct driver *d, struct err *e)
 	return r ? explain_load(r, complaint, e) : 0;
 }
 
+struct stack_delivery {
+	driver_stack_fn *fn;
+	void *arg;
+};
+
+static int take_stack(void *arg, void *data, size_t size)
+{
+	const struct driver *d = arg;
+	const struct driver_stack *s = data;
+
+	if (d->delivery && size >= sizeof *s && s->size <= size - sizeof *s)
+		d->delivery->fn(d->delivery->arg, s, (const uint8_t *)(s + 1));
+	return 0;
+}
+
 static int ignore_ring(void *arg, void *data, size_t size)
 {
 	(void)arg, (void)data, (void)size;
+	return 0;
+}
+
+/* What is not used is saved up: programs show most of their paths when they begin. */
+static void give_stacks(struct driver *d, uint32_t more)
+{
+	for (unsigned i = 0; i < d->ncpus; i++) {
+		uint32_t *left = &cpu_of(d, i)->stacks_left, sum = *left + more;
+
+		__atomic_store_n(left, sum < STACKS_SAVED ? sum : STACKS_SAVED, __ATOMIC_RELAXED);
+	}
+}
+
+static int map_contexts(struct driver *d, const struct driver_bpf *b, struct err *e)
+{
+	void *p = mmap(NULL, sizeof *d->seen, PROT_READ | PROT_WRITE, MAP_SHARED,
+		bpf_map__fd(b->maps.seen), 0);
+
+	if (p == MAP_FAILED)
+		return err_errno(e, -errno, "BPF: cannot map the filter of contexts");
+	d->seen = p;
+	d->stacks = ring_buffer__new(bpf_map__fd(b->maps.stacks), take_stack, d, NULL);
+	if (!d->stacks)
+		return err_errno(e, -errno, "BPF: cannot map the ring of stacks");
 	return 0;
 }
 
@@ -88,7 +167,7 @@ static int map_everything(struct driver *d, struct err *e)
 {
 	struct driver_bpf *b = d->instances[0];
 	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
-	void *p = mmap(NULL, d->ncpus * sizeof *d->cpus, PROT_READ | PROT_WRITE, MAP_SHARED,
+	void *p = mmap(NULL, d->ncpus * d->stride, PROT_READ | PROT_WRITE, MAP_SHARED,
 		bpf_map__fd(b->maps.cpus), 0);
 
 	if (p == MAP_FAILED)
@@ -98,8 +177,11 @@ static int map_everything(struct driver *d, struct err *e)
 	if (!d->doorbell)
 		return err_errno(e, -errno, "BPF: cannot map the sampler's ring buffer");
 	for (unsigned i = 0; i < d->ncpus; i++)
-		d->cpus[i].base[0] = now;
-	return 0;
+		cpu_of(d, i)->base[0] = now;
+	if (!d->contexts)
+		return 0;
+	give_stacks(d, STACKS_SAVED);
+	return map_contexts(d, b, e);
 }
 
 /*
@@ -117,7 +199,7 @@ static int check_namespace(struct err *e)
 	return 0;
 }
 
-int driver_create(size_t nevents, unsigned cpus, struct driver **out, struct err *e)
+int driver_create(size_t nevents, unsigned cpus, bool contexts, struct driver **out, struct err *e)
 {
 	struct driver *d;
 	int r;
@@ -132,6 +214,8 @@ int driver_create(size_t nevents, unsigned cpus, struct driver **out, struct err
 	d->instances = xcalloc(nevents, sizeof *d->instances);
 	d->nevents = nevents;
 	d->ncpus = cpus;
+	d->contexts = contexts;
+	d->stride = stride_of(contexts);
 	r = load(d, e);
 	if (r == 0)
 		r = map_everything(d, e);
@@ -148,8 +232,11 @@ void driver_destroy(struct driver *d)
 	if (!d)
 		return;
 	ring_buffer__free(d->doorbell);
+	ring_buffer__free(d->stacks);
+	if (d->seen)
+		munmap(d->seen, sizeof *d->seen);
 	if (d->cpus)
-		munmap(d->cpus, d->ncpus * sizeof *d->cpus);
+		munmap(d->cpus, d->ncpus * d->stride);
 	for (size_t i = d->nevents; i-- > 0;)
 		driver_bpf__destroy(d->instances[i]);
 	free(d->instances);
@@ -169,15 +256,15 @@ int driver_chain(struct driver *d, int program, uint32_t every, struct err *e)
 		0)
 		return err_errno(e, -errno, "BPF: cannot chain the interpreter to the sampler");
 	for (unsigned i = 0; i < d->ncpus; i++)
-		d->cpus[i].every = every;
+		cpu_of(d, i)->every = every;
 	return 0;
 }
 
 void driver_set_pairs(struct driver *d, uint32_t every)
 {
 	for (unsigned i = 0; i < d->ncpus; i++) {
-		d->cpus[i].pair_every = every;
-		__atomic_store_n(&d->cpus[i].wait, every, __ATOMIC_RELEASE);
+		cpu_of(d, i)->pair_every = every;
+		__atomic_store_n(&cpu_of(d, i)->wait, every, __ATOMIC_RELEASE);
 	}
 }
 
@@ -186,8 +273,8 @@ int driver_fd(const struct driver *d)
 	return ring_buffer__epoll_fd(d->doorbell);
 }
 
-static void sample_of(
-	const struct driver_cpu *c, const struct driver_entry *e, unsigned cpu, struct sample *out)
+static void sample_of(const struct driver_cpu *c, const struct driver_entry *e,
+	const struct driver_context *context, unsigned cpu, struct sample *out)
 {
 	bool side = e->tag & DRIVER_TAG_SIDE;
 
@@ -200,16 +287,22 @@ static void sample_of(
 		.count = e->count,
 		.event = e->tag & DRIVER_TAG_EVENT,
 		.kernel = e->tag & DRIVER_TAG_KERNEL};
+	if (context) {
+		out->where = context->where;
+		out->user = context->user;
+		out->generation = e->tag >> DRIVER_TAG_GENERATION_SHIFT;
+	}
 }
 
 static void empty_overflow(struct driver *d, unsigned cpu, uint64_t until, driver_fn *fn, void *arg)
 {
-	struct driver_cpu *c = &d->cpus[cpu];
+	struct driver_cpu *c = cpu_of(d, cpu);
 	uint64_t head = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE), at = c->tail;
 	struct sample s;
 
 	for (; at != head; at++) {
-		sample_of(c, &c->overflow[at % DRIVER_OVERFLOW], cpu, &s);
+		sample_of(c, &c->overflow[at % DRIVER_OVERFLOW],
+			d->contexts ? &c->overflow_context[at % DRIVER_OVERFLOW] : NULL, cpu, &s);
 		if (s.time > until)
 			break;
 		fn(arg, &s);
@@ -229,7 +322,7 @@ void driver_swap(struct driver *d)
 	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
 
 	for (unsigned i = 0; i < d->ncpus; i++) {
-		struct driver_cpu *c = &d->cpus[i];
+		struct driver_cpu *c = cpu_of(d, i);
 
 		c->base[!c->active] = now;
 		__atomic_store_n(&c->active, !c->active, __ATOMIC_RELEASE);
@@ -238,16 +331,18 @@ void driver_swap(struct driver *d)
 
 static void empty_table(struct driver *d, unsigned cpu, driver_fn *fn, void *arg)
 {
-	struct driver_cpu *c = &d->cpus[cpu];
+	struct driver_cpu *c = cpu_of(d, cpu);
 	struct driver_bucket *table = c->table[!c->active];
+	const struct driver_context_bucket *contexts = c->contexts[!c->active];
 
 	for (size_t i = 0; i < DRIVER_BUCKETS * DRIVER_WAYS; i++) {
-		struct driver_entry *e = &table[i / DRIVER_WAYS].way[i % DRIVER_WAYS];
+		size_t bucket = i / DRIVER_WAYS, way = i % DRIVER_WAYS;
+		struct driver_entry *e = &table[bucket].way[way];
 		struct sample s;
 
 		if (!e->count)
 			continue;
-		sample_of(c, e, cpu, &s);
+		sample_of(c, e, d->contexts ? &contexts[bucket].way[way] : NULL, cpu, &s);
 		fn(arg, &s);
 		*e = (struct driver_entry){0};
 	}
@@ -263,7 +358,7 @@ void driver_collect(struct driver *d, uint64_t until, driver_fn *fn, void *arg)
 void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *arg)
 {
 	for (unsigned i = 0; i < d->ncpus; i++) {
-		struct driver_cpu *c = &d->cpus[i];
+		struct driver_cpu *c = cpu_of(d, i);
 		uint64_t head = __atomic_load_n(&c->pair_head, __ATOMIC_ACQUIRE), at = c->pair_tail;
 
 		for (; at != head && c->pair[at % DRIVER_PAIRS].time <= until; at++)
@@ -272,12 +367,34 @@ void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *ar
 	}
 }
 
+/* The ring cannot be read up to a time: stacks may be some milliseconds younger than samples. */
+void driver_stacks(struct driver *d, uint32_t more, driver_stack_fn *fn, void *arg)
+{
+	struct stack_delivery delivery = {fn, arg};
+
+	if (!d->contexts)
+		return;
+	d->delivery = &delivery;
+	ring_buffer__consume(d->stacks);
+	d->delivery = NULL;
+	give_stacks(d, more);
+}
+
+void driver_want(struct driver *d, const struct sample *s)
+{
+	uint64_t h = driver_context_hash(
+		(uint32_t)s->pid, s->generation, s->kernel ? s->user : s->pc, s->where);
+
+	if (d->seen)
+		__atomic_store_n(&d->seen->mark[DRIVER_SLOT(h)], 0, __ATOMIC_RELAXED);
+}
+
 uint64_t driver_dropped(struct driver *d, size_t event)
 {
 	uint64_t total = 0, fresh;
 
 	for (unsigned i = 0; i < d->ncpus; i++)
-		total += __atomic_load_n(&d->cpus[i].dropped[event], __ATOMIC_RELAXED);
+		total += __atomic_load_n(&cpu_of(d, i)->dropped[event], __ATOMIC_RELAXED);
 	fresh = total - d->reported[event];
 	d->reported[event] = total;
 	return fresh;
@@ -286,7 +403,7 @@ uint64_t driver_dropped(struct driver *d, size_t event)
 void driver_statistics(const struct driver *d, struct sampler_statistics *out)
 {
 	for (unsigned i = 0; i < d->ncpus; i++) {
-		const struct driver_cpu *c = &d->cpus[i];
+		const struct driver_cpu *c = cpu_of(d, i);
 
 		out->samples += c->hits + c->misses;
 		out->hits += c->hits;
@@ -308,5 +425,7 @@ void driver_statistics(const struct driver *d, struct sampler_statistics *out)
 			out->bpf_runs += info.run_cnt;
 		}
 	}
-	out->map_bytes += d->ncpus * sizeof *d->cpus;
+	out->map_bytes += d->ncpus * d->stride;
+	if (d->contexts)
+		out->map_bytes += sizeof *d->seen + STACK_ROOM;
 }

@@ -56,6 +56,72 @@ struct driver_bucket {
 };
 
 /*
+ * With contexts, the rest of an entry's key, in arrays of its own: whoever wants none does not pay
+ * for them. `where` says how far the stack pointer of the program is below the base of its stack
+ * (WHERE_HEIGHT, in words of 8 bytes), which base that is (enum stack_kind of calls/map.h) and,
+ * if rbp could be a frame pointer, how many words it is above the stack pointer. Samples in the
+ * kernel have the context that the program entered it with: `user` is its next instruction.
+ */
+#define WHERE_HEIGHT      0xffffffffu
+#define WHERE_FRAME_SHIFT 32
+#define WHERE_FRAME       0xffffu
+#define WHERE_KIND_SHIFT  48
+#define WHERE_MAIN        0ull
+#define WHERE_THREAD      1ull
+#define WHERE_SIGNAL      2ull
+#define WHERE_OTHER       3ull
+#define WHERE_DEEPEST     (1ull << 30) /* bytes that a stack can have */
+
+struct driver_context {
+	u64 where;
+	u64 user; /* 0: the sample was in user mode, or there is no user */
+};
+
+struct driver_context_bucket {
+	struct driver_context way[DRIVER_WAYS];
+};
+
+/*
+ * A copy of a stack, from the stack pointer on: what is not in a filter of contexts seen before is
+ * copied, and one sample in DRIVER_JUDGES, whatever it is. User space gives out how many may be.
+ */
+#define DRIVER_SEEN   65536 /* slots of the filter */
+#define DRIVER_JUDGES 128
+/* Bytes of a copy, as many as are needed; long ones count for several. */
+#define DRIVER_SHORT        4096
+#define DRIVER_LONG         65536
+#define DRIVER_LONGEST      262144
+#define DRIVER_LONG_COST    4
+#define DRIVER_LONGEST_COST 16
+
+/* Which slot a context has there (the upper bits), and what marks it. */
+static inline u64 driver_context_hash(u32 pid, u32 generation, u64 user_pc, u64 where)
+{
+	u64 h = (user_pc >> 6) + pid * 0x9e3779b97f4a7c15ull + generation;
+
+	return (h ^ where * 0xff51afd7ed558ccdull) * 0xd6e8feb86659fd93ull;
+}
+#define DRIVER_SLOT(hash) ((hash) >> 40 & (DRIVER_SEEN - 1))
+#define DRIVER_MARK(hash) ((u32)(hash) | 1)
+
+struct driver_seen {
+	u32 mark[DRIVER_SEEN]; /* a part of a hash; 0: free */
+};
+
+struct driver_stack {
+	u64 time; /* CLOCK_MONOTONIC ns */
+	u64 pc;   /* in the kernel, if it was there */
+	u64 base; /* of the stack */
+	struct driver_context context;
+	u64 rip, r[16]; /* of the program, by their number in machine code; of the kernel's
+			   samples only those that it has saved by all means */
+	u32 pid, tid, tag;
+	u32 size; /* of the copy, which follows */
+	u32 judge;
+	u32 pad;
+};
+
+/*
  * Two samples in a row of one thread in what is probably one activation: the stack pointer is the
  * same, and so is the program. The difference of an induction register tells how often its loop
  * went round between them.
@@ -110,8 +176,14 @@ struct driver_cpu {
 	u64 pairs_lost; /* there was no room */
 	struct driver_last last;
 	struct driver_pair pair[DRIVER_PAIRS];
+	u64 stacks, stacks_lost; /* copied; had no room or could not be read */
+	u64 stacks_held;         /* not copied because too many were */
+	u32 stacks_left;         /* may be copied; set by user space */
+	u32 pad2;
 	struct driver_bucket table[2][DRIVER_BUCKETS] __attribute__((aligned(128)));
 	struct driver_entry overflow[DRIVER_OVERFLOW];
+	struct driver_context_bucket contexts[2][DRIVER_BUCKETS] __attribute__((aligned(128)));
+	struct driver_context overflow_context[DRIVER_OVERFLOW];
 };
 
 #endif

@@ -9,20 +9,23 @@
 #ifndef CULPRIT_COLLECT_DRIVER_USER_H
 #define CULPRIT_COLLECT_DRIVER_USER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct driver;
 struct driver_pair;
+struct driver_stack;
 struct err;
 struct sample;
 struct sampler_statistics;
 
 /*
- * For at most DRIVER_EVENTS events; `cpus` is the highest CPU number + 1. -EPERM, -EOPNOTSUPP or
+ * For at most DRIVER_EVENTS events; `cpus` is the highest CPU number + 1. With `contexts`, samples
+ * are told apart by the height of the stack, and stacks are copied. -EPERM, -EOPNOTSUPP or
  * what the kernel said; the text says what is missing.
  */
-int driver_create(size_t nevents, unsigned cpus, struct driver **out, struct err *e);
+int driver_create(size_t nevents, unsigned cpus, bool contexts, struct driver **out, struct err *e);
 void driver_destroy(struct driver *d);
 
 /* The program to attach to this event's perf events. */
@@ -53,6 +56,13 @@ void driver_collect(struct driver *d, uint64_t until, driver_fn *fn, void *arg);
 /* Hands over the pairs that ended by `until`; each is void when the function returns. */
 typedef void driver_pair_fn(void *arg, const struct driver_pair *p);
 void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *arg);
+
+/* Hands over copies of stacks; so many more may then be made on each CPU. */
+typedef void driver_stack_fn(void *arg, const struct driver_stack *s, const uint8_t *bytes);
+void driver_stacks(struct driver *d, uint32_t more, driver_stack_fn *fn, void *arg);
+
+/* The next sample in the context of this one is to come with a copy of its stack. */
+void driver_want(struct driver *d, const struct sample *s);
 
 /* Samples of this event dropped for want of room since the last call. */
 uint64_t driver_dropped(struct driver *d, size_t event);

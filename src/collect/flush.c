@@ -7,11 +7,13 @@
 #include "collect/anchor_pool.h"
 #include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
+#include "collect/contexts.h"
 #include "collect/image_cache.h"
 #include "collect/progress.h"
 #include "collect/walk_pool.h"
 #include "image/image.h"
 #include "store/anchors.h"
+#include "store/contexts.h"
 #include "store/edges.h"
 #include "store/paces.h"
 #include "store/pack.h"
@@ -43,7 +45,9 @@ struct image_counts {
 	uint32_t image;
 	VEC(struct part) parts;
 	VEC(struct pc_count) counts;
-	struct offsets bursts; /* where bursts have shown something */
+	struct offsets bursts;                 /* where bursts have shown something */
+	const struct called_procedure *called; /* that paths go through */
+	size_t ncalled;
 };
 
 /* Takes together the groups that begin with the first one's image; returns how many they were. */
@@ -201,8 +205,22 @@ static int write_procedures(
 
 /* ---- images and profiles ---- */
 
+/* Procedures without samples of their own, which must have a name all the same. */
+static void resolve_called(const struct flush *f, const struct image_counts *c)
+{
+	struct cached_image *img = image_cache_use(f->images, c->image);
+
+	for (size_t i = 0; i < c->ncalled; i++) {
+		ssize_t found = find_procedure(f, c->image, c->called[i].vaddr);
+
+		if (found >= 0)
+			img->footprint.procedures.p[found].fresh++;
+	}
+}
+
 static void resolve_all(const struct flush *f, const struct image_counts *c)
 {
+	resolve_called(f, c);
 	resolve(f, c->image, c->counts.p, c->counts.n);
 	resolve(f, c->image, c->bursts.list.p, c->bursts.list.n);
 }
@@ -448,6 +466,56 @@ static int write_group(
 	return add_profile(f, g->image, g->who, ids, &blob_value, &packed, e);
 }
 
+/* ---- call paths ---- */
+
+static void find_called(const struct flush *f, struct image_counts *c)
+{
+	size_t i = 0;
+
+	c->called = NULL;
+	c->ncalled = 0;
+	if (!f->settled)
+		return;
+	while (i < f->settled->procedures.n && f->settled->procedures.p[i].image < c->image)
+		i++;
+	c->called = f->settled->procedures.p + i;
+	while (i < f->settled->procedures.n && f->settled->procedures.p[i].image == c->image)
+		i++, c->ncalled++;
+}
+
+/* Images that only paths go through are written too. */
+static void announce_called(const struct flush *f)
+{
+	vec_each (p, &f->settled->procedures)
+		bursts_group(f->bursts, p->image, 0);
+	vec_each (p, &f->settled->profiles)
+		bursts_group(f->bursts, p->program, p->who & SUM_WHO_MASK);
+	vec_each (l, &f->settled->lessons)
+		bursts_group(f->bursts, l->program, 0);
+}
+
+/* What was learned belongs to nobody's process: it is kept with the first who. */
+static int write_contexts(const struct flush *f, int64_t *ids, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < f->settled->profiles.n; i++) {
+		const struct context_profile *p = &f->settled->profiles.p[i];
+		struct buf packed = {0};
+
+		call_tree_pack(p->tree, &packed);
+		r = add_profile(f, p->program, p->who, ids, &blob_context, &packed, e);
+	}
+	for (size_t i = 0; r == 0 && i < f->settled->lessons.n; i++) {
+		const struct context_lesson *l = &f->settled->lessons.p[i];
+		struct buf packed = {0};
+
+		call_map_pack(l->map, &packed);
+		r = add_profile(f, l->program, 0, ids, &blob_pathmap, &packed, e);
+	}
+	return r;
+}
+
 /* One image: its samples, and what its groups of bursts have shown. */
 static int write_one(const struct flush *f, struct image_counts *c, struct burst_group **groups,
 	size_t n, int64_t *ids, struct err *e)
@@ -457,6 +525,7 @@ static int write_one(const struct flush *f, struct image_counts *c, struct burst
 	c->bursts.list.n = 0;
 	for (size_t i = 0; i < n; i++)
 		burst_group_offsets(groups[i], &c->bursts);
+	find_called(f, c);
 	r = write_image(f, c, e);
 	for (size_t k = 0; r == 0 && k < c->parts.n; k++)
 		r = write_profile(f, c, &c->parts.p[k], ids, e);
@@ -520,9 +589,11 @@ static int write_totals(const struct flush *f, struct err *e)
 	return n ? store_totals_add(f->store, f->epoch, f->t0, f->t1, rows, n, e) : 0;
 }
 
-int flush_write(const struct flush *f, struct err *e)
+int flush_write(const struct flush *given, struct err *e)
 {
-	_cleanup_free_ int64_t *ids = xcalloc(f->sums->who.n, sizeof *ids);
+	_cleanup_free_ int64_t *ids = xcalloc(given->sums->who.n + 1, sizeof *ids);
+	struct flush own = *given;
+	const struct flush *f = &own;
 	int r;
 
 	image_cache_flush_begin(f->images);
@@ -535,6 +606,12 @@ int flush_write(const struct flush *f, struct err *e)
 	walk_pool_settle(f->walks);
 	vec_each (w, &f->walks->list)
 		bursts_group(f->bursts, w->image, w->who);
+	if (f->contexts) {
+		own.settled = contexts_settle(f->contexts);
+		announce_called(f);
+	}
 	r = write_images(f, ids, e);
+	if (r == 0 && f->contexts)
+		r = write_contexts(f, ids, e);
 	return r < 0 ? r : write_totals(f, e);
 }

@@ -12,6 +12,8 @@
 struct anchor_pool;
 struct progress;
 struct bursts;
+struct contexts;
+struct contexts_settled;
 struct err;
 struct image_cache;
 struct process_table;
@@ -25,6 +27,7 @@ struct flush {
 	struct anchor_pool *anchors;
 	struct progress *progress;
 	struct walk_pool *walks;
+	struct contexts *contexts; /* NULL: none */
 	struct image_cache *images;
 	const struct process_table *processes;
 	int64_t clock_offset; /* CLOCK_REALTIME less CLOCK_MONOTONIC, ns */
@@ -32,6 +35,7 @@ struct flush {
 	int64_t epoch;
 	const int64_t *events; /* the store's ids */
 	int64_t t0, t1;
+	const struct contexts_settled *settled; /* by flush_write itself */
 };
 
 int flush_write(const struct flush *f, struct err *e);

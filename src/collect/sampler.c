@@ -29,6 +29,9 @@
 #define REDRAW_NS         400000000
 #define REDRAW_COUNTER_NS 500000
 
+/* Copied stacks that a CPU may make between two services, which are some ten a second. */
+#define STACKS_A_TURN 16
+
 /* The counter that has this perf id. */
 struct owner {
 	uint64_t id;
@@ -81,7 +84,7 @@ static int load_driver(struct sampler *s, const struct sampler_options *o,
 		snprintf(s->why_not, sizeof s->why_not, "not asked for");
 		return 0;
 	}
-	r = driver_create(o->nevents, highest_cpu(p) + 1, &s->driver, &why);
+	r = driver_create(o->nevents, highest_cpu(p) + 1, o->contexts, &s->driver, &why);
 	if (r < 0 && o->how == SAMPLER_BPF) {
 		*e = why;
 		return r;
@@ -376,6 +379,8 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink)
 		driver_service(s->driver, until, take_sample, &d);
 	if (s->driver && sink->pair)
 		driver_pairs(s->driver, until, sink->pair, sink->arg);
+	if (s->driver && sink->stack)
+		driver_stacks(s->driver, STACKS_A_TURN, sink->stack, sink->arg);
 	if (s->shadow && sink->burst)
 		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);
@@ -404,9 +409,17 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink)
 		driver_collect(s->driver, until, take_sample, &d);
 	if (s->driver && sink->pair)
 		driver_pairs(s->driver, until, sink->pair, sink->arg);
+	if (s->driver && sink->stack)
+		driver_stacks(s->driver, STACKS_A_TURN, sink->stack, sink->arg);
 	if (s->shadow && sink->burst)
 		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);
+}
+
+void sampler_want(struct sampler *s, const struct sample *sample)
+{
+	if (s->driver)
+		driver_want(s->driver, sample);
 }
 
 void sampler_leave_out(struct sampler *s, const struct shadow_burst *b)

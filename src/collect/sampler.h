@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 struct driver_pair;
+struct driver_stack;
 struct err;
 struct record;
 struct sampler;
@@ -58,6 +59,8 @@ struct sampler_options {
 	/* Pairs begin at one in so many samples of the first event, in the mean; 0: none. BPF only.
 	 */
 	uint32_t pair_every;
+	/* Samples tell the height of the stack, and stacks are copied. BPF only. */
+	bool contexts;
 };
 
 int sampler_create(const struct sampler_options *o, struct sampler **out, struct err *e);
@@ -84,6 +87,9 @@ struct sample {
 	uint32_t count;
 	uint8_t event; /* index into options.events */
 	bool kernel;
+	/* With contexts (collect/driver.h): */
+	uint64_t where, user;
+	uint32_t generation;
 };
 
 struct sampler_sink {
@@ -92,12 +98,16 @@ struct sampler_sink {
 	void *arg;
 	shadow_fn *burst;                                     /* NULL: nobody wants them */
 	void (*pair)(void *arg, const struct driver_pair *p); /* the same */
+	void (*stack)(void *arg, const struct driver_stack *s, const uint8_t *bytes);
 };
 
 /* Empties rings and overflow buffers before they fill, redraws the periods. */
 void sampler_service(struct sampler *s, const struct sampler_sink *sink);
 /* Swaps the tables and delivers everything. */
 void sampler_drain(struct sampler *s, const struct sampler_sink *sink);
+
+/* As driver_want (driver_user.h). */
+void sampler_want(struct sampler *s, const struct sample *sample);
 
 /* As shadow_leave_out and shadow_take_in (shadow_user.h). */
 void sampler_leave_out(struct sampler *s, const struct shadow_burst *b);

@@ -37,9 +37,17 @@ struct context_row {
 	uint64_t metrics[METRICS_MOST];
 };
 
+/*
+ * Where contexts were sampled (calls/map.h), counts are samples, and these are metrics: samples
+ * whose path is the likeliest of several; whose path nobody knows, which are below a root without
+ * image and procedure.
+ */
+#define CONTEXT_METRIC_RANKED  "ranked"
+#define CONTEXT_METRIC_UNKNOWN "unknown"
+
 /* Registered by the store; its weight is the sum of the nodes' counts. */
 extern const struct blob_type blob_context;
-/* What names call paths by heights of the stack (calls/pathmap.h) has the same form. */
+/* What names call paths by heights of the stack (calls/map.h) has the same form. */
 extern const struct blob_type blob_pathmap;
 
 /* The order among rows of one parent: paths by shape, then by image, procedure, site, recursive. */

@@ -32,7 +32,7 @@ static int open_faults(size_t event, bool inherit)
 	return fd;
 }
 
-static void run_counted(int fd)
+__attribute__((unused)) static void run_counted(int fd)
 {
 	assert_int_equal(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
 	faults_run(&faults);

@@ -1,4 +1,4 @@
-#include "calls/pathmap.h"
+#include "calls/map.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -35,15 +35,15 @@ struct candidate {
 	uint32_t next;
 };
 
-struct path_map {
+struct call_map {
 	struct call_tree *tree;
 	struct hmap places; /* struct place */
 	VEC(struct candidate) candidates;
 };
 
-struct path_map *path_map_create(void)
+struct call_map *call_map_create(void)
 {
-	struct path_map *m = xcalloc(1, sizeof *m);
+	struct call_map *m = xcalloc(1, sizeof *m);
 	struct metric_names names = {0};
 
 	metric_add(&names, SAMPLED);
@@ -52,7 +52,7 @@ struct path_map *path_map_create(void)
 	return m;
 }
 
-void path_map_destroy(struct path_map *m)
+void call_map_destroy(struct call_map *m)
 {
 	if (!m)
 		return;
@@ -62,26 +62,26 @@ void path_map_destroy(struct path_map *m)
 	free(m);
 }
 
-struct call_tree *path_map_tree(const struct path_map *m)
+struct call_tree *call_map_tree(const struct call_map *m)
 {
 	return m->tree;
 }
 
-size_t path_map_size(const struct path_map *m)
+size_t call_map_size(const struct call_map *m)
 {
 	return m->candidates.n;
 }
 
 /* ---- looking up ---- */
 
-static struct place_key key_of(enum stack_kind kind, const struct path_frame *f)
+static struct place_key key_of(enum stack_kind kind, const struct call_frame *f)
 {
 	return (struct place_key){f->image, f->procedure, f->height, kind};
 }
 
 /* By what was sampled, then by what was seen, then by age. */
 static bool is_likelier(
-	const struct path_map *m, const struct candidate *a, const struct candidate *b)
+	const struct call_map *m, const struct candidate *a, const struct candidate *b)
 {
 	const struct call_node *x = call_tree_node(m->tree, a->leaf);
 	const struct call_node *y = call_tree_node(m->tree, b->leaf);
@@ -93,7 +93,7 @@ static bool is_likelier(
 	return a->node < b->node;
 }
 
-static const struct candidate *likeliest(const struct path_map *m, const struct place *p)
+static const struct candidate *likeliest(const struct call_map *m, const struct place *p)
 {
 	const struct candidate *best = NULL;
 
@@ -107,7 +107,7 @@ static const struct candidate *likeliest(const struct path_map *m, const struct 
 }
 
 static struct candidate *find_candidate(
-	const struct path_map *m, const struct place *p, uint32_t node)
+	const struct call_map *m, const struct place *p, uint32_t node)
 {
 	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next)
 		if (m->candidates.p[i].node == node)
@@ -115,8 +115,8 @@ static struct candidate *find_candidate(
 	return NULL;
 }
 
-uint32_t path_map_find(const struct path_map *m, enum stack_kind kind,
-	const struct path_frame *frame, uint32_t *others)
+uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, uint32_t *others)
 {
 	struct place_key key = key_of(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
@@ -129,7 +129,7 @@ uint32_t path_map_find(const struct path_map *m, enum stack_kind kind,
 /* ---- learning ---- */
 
 /* The node of a call from this one: an ancestor, if it is the same procedure. */
-static uint32_t call_from(struct path_map *m, uint32_t node, const struct path_frame *f)
+static uint32_t call_from(struct call_map *m, uint32_t node, const struct call_frame *f)
 {
 	for (uint32_t up = node; up != CALL_NONE; up = call_tree_node(m->tree, up)->parent) {
 		const struct call_place *at = &call_tree_node(m->tree, up)->at;
@@ -143,7 +143,7 @@ static uint32_t call_from(struct path_map *m, uint32_t node, const struct path_f
 
 /* The node's leaf for this height, which the index knows then. */
 static uint32_t leaf_of(
-	struct path_map *m, uint32_t node, enum stack_kind kind, const struct path_frame *f)
+	struct call_map *m, uint32_t node, enum stack_kind kind, const struct call_frame *f)
 {
 	struct place_key key = key_of(kind, f);
 	struct place *p;
@@ -168,14 +168,14 @@ static uint32_t leaf_of(
 	return c->leaf;
 }
 
-static uint32_t verdict_node(const struct path_map *m, enum path_verdict v)
+static uint32_t verdict_node(const struct call_map *m, enum call_verdict v)
 {
 	return call_tree_child(m->tree, CALL_NONE,
 		&(struct call_place){.image = KEY_VERDICT, .procedure = v, .recursive = true});
 }
 
-static enum path_verdict judge_path(
-	const struct path_map *m, enum stack_kind kind, const struct path_frame *f, uint32_t node)
+static enum call_verdict judge_path(
+	const struct call_map *m, enum stack_kind kind, const struct call_frame *f, uint32_t node)
 {
 	struct place_key key = key_of(kind, f);
 	const struct place *p = hmap_get(&m->places, &key);
@@ -188,17 +188,20 @@ static enum path_verdict judge_path(
 	return find_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
 }
 
-uint32_t path_map_learn(struct path_map *m, enum stack_kind kind, const struct path_frame *frames,
-	size_t n, bool judge)
+uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, enum stack_kind kind,
+	const struct call_frame *frames, size_t n, enum call_verdict *verdict)
 {
 	_cleanup_free_ uint32_t *path = xcalloc(n + 1, sizeof *path);
 	uint32_t node = CALL_NONE;
 
+	if (prefix)
+		node = prefix->tree == m->tree
+			       ? prefix->node
+			       : call_tree_copy_path(m->tree, prefix->tree, prefix->node);
 	for (size_t i = n; i-- > 0;)
 		path[i] = node = call_from(m, node, &frames[i]);
-	if (judge && n)
-		call_tree_node(m->tree, verdict_node(m, judge_path(m, kind, &frames[0], node)))
-			->count++;
+	if (verdict)
+		*verdict = n ? judge_path(m, kind, &frames[0], node) : PATH_MISSING;
 	for (size_t i = 0; i < n; i++) {
 		struct call_node *leaf =
 			call_tree_node(m->tree, leaf_of(m, path[i], kind, &frames[i]));
@@ -209,15 +212,34 @@ uint32_t path_map_learn(struct path_map *m, enum stack_kind kind, const struct p
 	return node;
 }
 
-/* ---- verdicts ---- */
-
-void path_map_verdicts(const struct path_map *m, uint64_t out[PATH_VERDICTS])
+size_t call_map_join(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frames, size_t n, uint32_t *node)
 {
-	for (unsigned i = 0; i < PATH_VERDICTS; i++)
-		out[i] = call_tree_node(m->tree, verdict_node(m, (enum path_verdict)i))->count;
+	while (n-- > 1) {
+		uint32_t others, found = call_map_find(m, kind, &frames[n], &others);
+
+		if (found != CALL_NONE && !others) {
+			*node = found;
+			return n;
+		}
+	}
+	return 0;
 }
 
-double path_map_precision(const uint64_t verdicts[PATH_VERDICTS])
+/* ---- verdicts ---- */
+
+void call_map_count(struct call_map *m, enum call_verdict verdict)
+{
+	call_tree_node(m->tree, verdict_node(m, verdict))->count++;
+}
+
+void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS])
+{
+	for (unsigned i = 0; i < PATH_VERDICTS; i++)
+		out[i] = call_tree_node(m->tree, verdict_node(m, (enum call_verdict)i))->count;
+}
+
+double call_map_precision(const uint64_t verdicts[PATH_VERDICTS])
 {
 	uint64_t all = 0;
 
@@ -229,10 +251,10 @@ double path_map_precision(const uint64_t verdicts[PATH_VERDICTS])
 /* ---- as a profile ---- */
 
 /* Takes a node that came with a stored map into the index; false when it makes no sense. */
-static bool take_node(struct path_map *m, uint32_t number)
+static bool take_node(struct call_map *m, uint32_t number)
 {
 	const struct call_node *n = call_tree_node(m->tree, number);
-	struct path_frame f = {.height = (int64_t)n->at.procedure};
+	struct call_frame f = {.height = (int64_t)n->at.procedure};
 	uint64_t kind = n->at.site;
 
 	if (n->at.image == KEY_VERDICT)
@@ -248,7 +270,7 @@ static bool take_node(struct path_map *m, uint32_t number)
 	return true;
 }
 
-int path_map_add(struct path_map *m, const void *p, size_t n)
+int call_map_add(struct call_map *m, const void *p, size_t n)
 {
 	uint32_t before = call_tree_size(m->tree);
 
@@ -261,7 +283,7 @@ int path_map_add(struct path_map *m, const void *p, size_t n)
 	return 0;
 }
 
-void path_map_pack(struct path_map *m, struct buf *out)
+void call_map_pack(struct call_map *m, struct buf *out)
 {
 	call_tree_pack(m->tree, out);
 }

@@ -12,8 +12,8 @@
  * "pathmap") whose nodes have leaves that are no calls: the heights they were seen at, how often,
  * and how often as the innermost frame. Maps add up as such profiles do.
  */
-#ifndef CULPRIT_CALLS_PATHMAP_H
-#define CULPRIT_CALLS_PATHMAP_H
+#ifndef CULPRIT_CALLS_MAP_H
+#define CULPRIT_CALLS_MAP_H
 
 #include "calls/tree.h"
 
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 struct buf;
-struct path_map;
+struct call_map;
 
 /* What a height counts from. */
 enum stack_kind {
@@ -34,13 +34,13 @@ enum stack_kind {
 };
 
 /* A frame: of a procedure of an image (by its key, 0 unknown), so far below the base. */
-struct path_frame {
+struct call_frame {
 	uint64_t image, procedure;
 	int64_t height;
 };
 
 /* What a walked stack says of the answer that the map would have given before. */
-enum path_verdict {
+enum call_verdict {
 	PATH_PRECISE,   /* one path is known, and it was this one */
 	PATH_FIRST,     /* several are; the likeliest was */
 	PATH_AMBIGUOUS, /* another of them was */
@@ -49,35 +49,50 @@ enum path_verdict {
 	PATH_VERDICTS,
 };
 
-struct path_map *path_map_create(void);
-void path_map_destroy(struct path_map *m); /* takes NULL */
+struct call_map *call_map_create(void);
+void call_map_destroy(struct call_map *m); /* takes NULL */
 
-/* Its paths: nodes for path_map_find and path_map_learn. */
-struct call_tree *path_map_tree(const struct path_map *m);
+/* Its paths: nodes for call_map_find and call_map_learn. */
+struct call_tree *call_map_tree(const struct call_map *m);
+
+/* A path of some map's tree that frames are below. */
+struct call_prefix {
+	const struct call_tree *tree;
+	uint32_t node;
+};
 
 /*
- * A walked stack, innermost frame first, whose last frame is the root; returns the path's node.
- * `judge`: it was taken at random, and counts for the verdicts.
+ * A walked stack, innermost frame first, whose last frame is the root or (with a prefix) was called
+ * by that path; returns the path's node. If the verdict is asked for, it is given before anything
+ * is learned; it is not counted.
  */
-uint32_t path_map_learn(struct path_map *m, enum stack_kind kind, const struct path_frame *frames,
-	size_t n, bool judge);
+uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, enum stack_kind kind,
+	const struct call_frame *frames, size_t n, enum call_verdict *verdict);
+
+/*
+ * For a stack whose outer frames are not known: how many of the inner ones, from the first on, are
+ * below a frame whose path is known for sure, and that path. 0: there is none, or none below it.
+ */
+size_t call_map_join(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frames, size_t n, uint32_t *node);
 
 /*
  * The likeliest path to a frame, CALL_NONE when none is known; *others is how many more there are.
  * Likely is what was sampled there most; then, what was seen there most.
  */
-uint32_t path_map_find(const struct path_map *m, enum stack_kind kind,
-	const struct path_frame *frame, uint32_t *others);
+uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, uint32_t *others);
 
-/* Stacks judged so far, by verdict. */
-void path_map_verdicts(const struct path_map *m, uint64_t out[PATH_VERDICTS]);
+/* Stacks that were taken at random, by verdict. */
+void call_map_count(struct call_map *m, enum call_verdict verdict);
+void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS]);
 /* The share of judged stacks whose path was named first; negative when none were judged. */
-double path_map_precision(const uint64_t verdicts[PATH_VERDICTS]);
+double call_map_precision(const uint64_t verdicts[PATH_VERDICTS]);
 
-size_t path_map_size(const struct path_map *m); /* heights known */
+size_t call_map_size(const struct call_map *m); /* heights known */
 
 /* Adds a stored map; -EBADMSG, and the map is of no use any more. */
-int path_map_add(struct path_map *m, const void *p, size_t n);
-void path_map_pack(struct path_map *m, struct buf *out);
+int call_map_add(struct call_map *m, const void *p, size_t n);
+void call_map_pack(struct call_map *m, struct buf *out);
 
 #endif

@@ -1,0 +1,92 @@
+/*
+ * The call paths of samples that tell only the height of the stack (collect/driver.h), by path maps
+ * (calls/map.h) that are learned from the stacks that were copied. One map for each program.
+ *
+ * Samples wait here until a flush asks for their paths, since the stack that explains them may come
+ * later than they do. Numbers of images are good until contexts_flushed, as everywhere here.
+ */
+#ifndef CULPRIT_COLLECT_CONTEXTS_H
+#define CULPRIT_COLLECT_CONTEXTS_H
+
+#include "base/vec.h"
+#include "calls/map.h"
+#include "calls/walk.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct contexts;
+struct driver_stack;
+struct err;
+struct image_cache;
+struct process_table;
+struct store;
+
+struct contexts *contexts_create(struct image_cache *images, const struct process_table *processes);
+void contexts_destroy(struct contexts *c); /* takes NULL */
+
+/* Compared as bytes: what is not set must be 0. */
+struct context_sample {
+	uint64_t offset;        /* of the program's instruction, */
+	uint64_t kernel_offset; /* of the kernel's if it was there */
+	uint64_t where;
+	uint32_t image;   /* numbers; */
+	uint32_t kernel;  /* the image's number + 1; 0: it was not there */
+	uint32_t program; /* the image that was executed */
+	uint32_t who;     /* with the event */
+};
+/* False for the first of those whose path is not known: a copy of the stack would tell it. */
+bool contexts_sample(struct contexts *c, const struct context_sample *s, uint64_t count);
+
+/* Where an address of the process is: the number of an image and an offset. */
+typedef uint32_t context_place_fn(void *arg, uint64_t pc, uint64_t *offset);
+
+/* Walks the copy of a stack and learns from it. */
+void contexts_stack(struct contexts *c, uint32_t program, const struct driver_stack *s,
+	const uint8_t *bytes, context_place_fn *place, void *arg);
+
+/* A procedure that paths go through, for the store to know its name. */
+struct called_procedure {
+	uint64_t vaddr;
+	uint32_t image, pad;
+};
+
+/* The paths of one program's samples; counts are of the innermost procedures. */
+struct context_profile {
+	uint32_t program, who;
+	struct call_tree *tree;
+};
+
+/* What was learned of one program since the last flush. */
+struct context_lesson {
+	uint32_t program, pad;
+	struct call_map *map;
+};
+
+struct contexts_settled {
+	VEC(struct context_profile) profiles;
+	VEC(struct called_procedure) procedures; /* by image */
+	VEC(struct context_lesson) lessons;
+};
+/* All since the last flush; stays the contexts' until they are settled again or flushed. */
+const struct contexts_settled *contexts_settle(struct contexts *c);
+void contexts_flushed(struct contexts *c);
+
+/* Of copied stacks, since the beginning. */
+struct contexts_statistics {
+	uint64_t ends[WALK_ENDS];
+	uint64_t joined; /* of those that did not come to the root, to paths that were known */
+	uint64_t verdicts[PATH_VERDICTS]; /* of those taken at random */
+	uint64_t heights;                 /* known, in all maps */
+	uint64_t unique, ranked, unknown; /* samples */
+	uint64_t refused;                 /* for want of memory: counted as unknown */
+};
+void contexts_statistics(const struct contexts *c, struct contexts_statistics *out);
+
+/* Takes over what earlier collections have learned. */
+int contexts_load(struct contexts *c, struct store *s, struct err *e);
+
+size_t contexts_memory(const struct contexts *c);
+
+#endif

@@ -1,0 +1,241 @@
+/* Random programs with frames of known sizes: what the map says is compared with what was run. */
+#include "calls/map.h"
+
+#include "base/buf.h"
+#include "store/contexts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { IMAGE = 100, PROCEDURES = 40, DEPTH = 12, FIRST = 16 };
+
+static uint64_t state = 1;
+
+static uint32_t draw(uint32_t n)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 33) % n;
+}
+
+static const int64_t sizes[PROCEDURES] = {16, 16, 32, 48, 16, 64, 96, 32, 16, 128, 240, 48};
+
+static int64_t size_of(uint32_t procedure)
+{
+	return sizes[procedure] ? sizes[procedure] : 16 * (1 + (procedure * 7) % 5);
+}
+
+/* A stack, innermost first; who calls whom is a graph without cycles. */
+static size_t make_stack(struct call_frame *out)
+{
+	uint32_t path[DEPTH], n = 0, at = 0;
+	int64_t height = FIRST;
+
+	while (n < DEPTH && at < PROCEDURES) {
+		path[n++] = at;
+		at += 1 + draw(4);
+		if (n > 2 && !draw(5))
+			break;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		out[n - 1 - i] = (struct call_frame){IMAGE, path[i] * 256 + 256, height};
+		height += size_of(path[i]);
+	}
+	return n;
+}
+
+static uint32_t learn_and_judge(struct call_map *m, const struct call_frame *f, size_t n)
+{
+	enum call_verdict v;
+	uint32_t node = call_map_learn(m, NULL, STACK_MAIN, f, n, &v);
+
+	call_map_count(m, v);
+	return node;
+}
+
+/* Whether the node is this path. */
+static bool is_path(const struct call_map *m, uint32_t node, const struct call_frame *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (node == CALL_NONE ||
+			call_tree_node(call_map_tree(m), node)->at.procedure != f[i].procedure)
+			return false;
+		node = call_tree_node(call_map_tree(m), node)->parent;
+	}
+	return node == CALL_NONE;
+}
+
+static void learn_some(struct call_map *m, int stacks)
+{
+	struct call_frame f[DEPTH];
+
+	for (int i = 0; i < stacks; i++) {
+		size_t n = make_stack(f);
+
+		assert_true(is_path(m, learn_and_judge(m, f, n), f, n));
+	}
+}
+
+static void test_finds_what_it_learned(void **s)
+{
+	struct call_map *m = call_map_create();
+	struct call_frame f[DEPTH];
+	uint32_t others, unique = 0, right = 0;
+
+	(void)s;
+	learn_some(m, 3000);
+	for (int i = 0; i < 1000; i++) {
+		size_t n = make_stack(f);
+		uint32_t node;
+
+		call_map_learn(m, NULL, STACK_MAIN, f, n, NULL);
+		/* All that lead to it were learned with it, too. */
+		for (size_t k = 0; k < n; k++) {
+			node = call_map_find(m, STACK_MAIN, &f[k], &others);
+			assert_int_not_equal(node, CALL_NONE);
+			if (!others)
+				assert_true(is_path(m, node, f + k, n - k));
+			unique += !others;
+			right += is_path(m, node, f + k, n - k);
+		}
+		/* Other bases are other stacks. */
+		assert_int_equal(call_map_find(m, STACK_THREAD, &f[0], &others), CALL_NONE);
+	}
+	assert_true(unique > 1000 && right >= unique);
+	call_map_destroy(m);
+}
+
+static void test_ranks(void **s)
+{
+	/* Two ways to procedure 3 at one height, one of them taken more often. */
+	struct call_frame often[] = {{IMAGE, 3, 64}, {IMAGE, 1, 32}, {IMAGE, 9, 8}};
+	struct call_frame seldom[] = {{IMAGE, 3, 64}, {IMAGE, 2, 32}, {IMAGE, 9, 8}};
+	struct call_map *m = call_map_create();
+	uint64_t v[PATH_VERDICTS];
+	uint32_t others, a, b;
+
+	(void)s;
+	b = learn_and_judge(m, seldom, 3); /* missing */
+	a = learn_and_judge(m, often, 3);  /* wrong */
+	assert_int_not_equal(a, b);
+	learn_and_judge(m, often, 3);     /* ambiguous: the first one is older */
+	learn_and_judge(m, often, 3);     /* first */
+	learn_and_judge(m, seldom, 3);    /* ambiguous */
+	learn_and_judge(m, often + 1, 2); /* precise */
+	call_map_verdicts(m, v);
+	assert_int_equal(v[PATH_MISSING], 1);
+	assert_int_equal(v[PATH_WRONG], 1);
+	assert_int_equal(v[PATH_AMBIGUOUS], 2);
+	assert_int_equal(v[PATH_FIRST], 1);
+	assert_int_equal(v[PATH_PRECISE], 1);
+	assert_true(call_map_precision(v) > 0.33 && call_map_precision(v) < 0.34);
+	assert_int_equal(call_map_find(m, STACK_MAIN, &often[0], &others), a);
+	assert_int_equal(others, 1);
+	call_map_destroy(m);
+}
+
+/* Each depth of a recursion is another height of one path. */
+static void test_recursion(void **s)
+{
+	struct call_frame f[202];
+	struct call_map *m = call_map_create();
+	uint32_t others, node;
+
+	(void)s;
+	for (int i = 0; i < 200; i++)
+		f[i] = (struct call_frame){IMAGE, i % 2 ? 5 : 6, 32 * (202 - i)};
+	f[200] = (struct call_frame){IMAGE, 2, 64};
+	f[201] = (struct call_frame){IMAGE, 1, 32};
+	node = call_map_learn(m, NULL, STACK_THREAD, f, 202, NULL);
+	assert_int_equal(call_tree_node(call_map_tree(m), node)->depth, 3);
+	for (int i = 0; i < 200; i += 2)
+		assert_int_equal(call_map_find(m, STACK_THREAD, &f[i], &others), node);
+	assert_int_equal(others, 0);
+	call_map_destroy(m);
+}
+
+/* A stack whose outer frames were not seen is known if one of those that were is. */
+static void test_cut_stacks(void **s)
+{
+	struct call_frame whole[] = {
+		{IMAGE, 4, 4096}, {IMAGE, 3, 64}, {IMAGE, 1, 32}, {IMAGE, 9, 8}};
+	struct call_frame cut[] = {{IMAGE, 6, 4200}, {IMAGE, 5, 4100}, {IMAGE, 4, 4096}};
+	struct call_map *m = call_map_create(), *other = call_map_create();
+	struct call_prefix prefix = {call_map_tree(m), CALL_NONE};
+	uint32_t others, node;
+	size_t n;
+
+	(void)s;
+	assert_int_equal(call_map_join(m, STACK_MAIN, cut, 3, &prefix.node), 0);
+	call_map_learn(m, NULL, STACK_MAIN, whole, 4, NULL);
+	n = call_map_join(m, STACK_MAIN, cut, 3, &prefix.node);
+	assert_int_equal(n, 2);
+	node = call_map_learn(m, &prefix, STACK_MAIN, cut, n, NULL);
+	assert_int_equal(call_tree_node(call_map_tree(m), node)->depth, 5);
+	assert_int_equal(call_map_find(m, STACK_MAIN, &cut[0], &others), node);
+	/* And in a map that does not know who called. */
+	node = call_map_learn(other, &prefix, STACK_MAIN, cut, n, NULL);
+	assert_int_equal(call_tree_node(call_map_tree(other), node)->depth, 5);
+	assert_int_equal(call_map_find(other, STACK_MAIN, &whole[0], &others), CALL_NONE);
+	call_map_destroy(m);
+	call_map_destroy(other);
+}
+
+static void test_packed(void **s)
+{
+	struct call_map *a = call_map_create(), *b = call_map_create(), *both = call_map_create();
+	struct buf pa = {0}, pb = {0}, sum = {0}, again = {0};
+	uint64_t va[PATH_VERDICTS], vb[PATH_VERDICTS], v[PATH_VERDICTS];
+	size_t half;
+
+	(void)s;
+	learn_some(a, 300);
+	learn_some(b, 300);
+	call_map_pack(a, &pa);
+	call_map_pack(b, &pb);
+	assert_int_equal(call_map_add(both, pa.p, pa.n), 0);
+	assert_int_equal(call_map_size(both), call_map_size(a));
+	half = call_map_size(both);
+	assert_int_equal(call_map_add(both, pb.p, pb.n), 0);
+	assert_true(call_map_size(both) > half);
+	call_map_verdicts(a, va);
+	call_map_verdicts(b, vb);
+	call_map_verdicts(both, v);
+	for (int i = 0; i < PATH_VERDICTS; i++)
+		assert_int_equal(v[i], va[i] + vb[i]);
+	/* The store adds them up without knowing more than their form. */
+	call_map_pack(both, &sum);
+	assert_int_equal(blob_pathmap.merge(pa.p, pa.n, pb.p, pb.n, &again), 0);
+	assert_int_equal(sum.n, again.n);
+	assert_memory_equal(sum.p, again.p, sum.n);
+	for (size_t i = 0; i < pa.n; i += 1 + pa.n / 50) {
+		struct call_map *cut = call_map_create();
+
+		assert_int_not_equal(call_map_add(cut, pa.p, i), 0);
+		call_map_destroy(cut);
+	}
+	buf_deinit(&pa);
+	buf_deinit(&pb);
+	buf_deinit(&sum);
+	buf_deinit(&again);
+	call_map_destroy(a);
+	call_map_destroy(b);
+	call_map_destroy(both);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_finds_what_it_learned),
+		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_cut_stacks),
+		cmocka_unit_test(test_packed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

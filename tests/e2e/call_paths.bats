@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# culprit record -g: the call paths of samples, from the height of the stack, on programs that know them.
+
+bats_require_minimum_version 1.5.0
+load lib.bash
+
+setup() {
+	common_setup
+	need_root "call paths need BPF"
+}
+
+calls() { # [OPTION...]
+	"$CULPRIT" calls -i "$db" "$@"
+}
+
+# Fails unless the paths that match have this share of all samples, give or take.
+share() { # LOW HIGH JQ-CONDITION
+	calls --json >out.json
+	jq -e --argjson low "$1" --argjson high "$2" \
+		"[.contexts[] | select($3) | .share] | add // 0 | debug | . >= \$low and . <= \$high" out.json
+}
+
+@test "one function, three callers" {
+	"$CULPRIT" record -g -F 2000 -o "$db" -- "$programs/callers" 1.5 2>log
+	grep -q "call paths: 9[0-9.]*% of the samples" log
+	share 0.42 0.58 '.path[-2:] == ["first", "worker"]'
+	share 0.22 0.38 '.path[-2:] == ["second", "worker"]'
+	share 0.12 0.28 '.path[-2:] == ["third", "worker"]'
+	# All ways down a recursion are one.
+	[ "$(jq '[.contexts[] | select(.path[-2:] == ["second", "worker"])] | length' out.json)" = 1 ]
+	jq -e '[.contexts[] | select(.path[-1] == "worker" and .share > 0.1) | .known] | unique == ["unique"]' out.json
+	jq -e '[.contexts[] | select(.path[-2] == "first") | .path[0]] | unique == ["_start"]' out.json
+	jq -e '[.contexts[] | select(.path[-2] == "third") | .path | index("main")] | unique == [null]' out.json
+	jq -e '.event == "cpu-clock" and .metric == "samples" and (.precision == null or .precision > 0.5)' out.json
+	# All samples are somewhere.
+	[ "$("$CULPRIT" top -i "$db" --json | jq '.events[0].samples')" = "$(jq .total out.json)" ]
+	"$CULPRIT" db check "$db"
+}
+
+@test "what was learned is kept, and serves the next recording" {
+	"$CULPRIT" record -g -F 1000 -o "$db" -- "$programs/callers" 0.6 2>/dev/null
+	[ "$(sqlite3 "$db" "SELECT count(*) > 0 FROM profiles JOIN names ON names.id = type WHERE text = 'pathmap'")" = 1 ]
+	"$CULPRIT" record -g -F 1000 -o "$db" -- "$programs/callers" 0.6 2>/dev/null
+	share 0.85 1.01 '.path[-1] == "worker" and .known == "unique"'
+}
+
+@test "counts and samples of contexts are not added up" {
+	"$CULPRIT" record -g -F 1000 -o "$db" -- "$programs/callers" 0.3 2>/dev/null
+	"$CULPRIT" record --context -o "$db" -- "$programs/callers" 0.01 2>/dev/null
+	calls --json | jq -e '.event == null and .contexts[0].known == "exact"'
+	calls --json -e cpu-clock | jq -e '.event == "cpu-clock" and .contexts[0].known != "exact"'
+}
+
+@test "a stripped program without frame pointers, called by its libraries" {
+	for i in $(seq 20000); do echo "$((i * 7919 % 20011)) $i"; done >numbers
+	perl -e 'while (<>) { push @a, $_ } for (1..20) { @b = sort { $a <=> $b } @a } print $b[0]' numbers >expected
+	"$CULPRIT" record -g -F 2000 -o "$db" -- \
+		perl -e 'while (<>) { push @a, $_ } for (1..20) { @b = sort { $a <=> $b } @a } print $b[0]' numbers >out 2>log
+	cmp out expected
+	# The way from the start of the program is whole.
+	share 0.8 1 '.path[0] == "_start" and (.path | index("main"))'
+}
