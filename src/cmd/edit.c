@@ -7,7 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/edit_report.h"
 #include "edit/exact.h"
-#include "paths/guide.h"
+#include "edit/guide.h"
 #include "paths/paths.h"
 
 #include <errno.h>
@@ -109,8 +109,10 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "--atomic goes with --exact and --paths");
 	if (v->per_thread && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--per-thread goes with --exact");
-	if ((v->full || v->refine || v->metric) && strcmp(v->kind, "paths"))
-		return cmd_usage("edit", "--full, --refine and --metric go with --paths");
+	if ((v->full || v->metric) && strcmp(v->kind, "paths"))
+		return cmd_usage("edit", "--full and --metric go with --paths");
+	if (v->refine && strcmp(v->kind, "paths") && strcmp(v->kind, "exact"))
+		return cmd_usage("edit", "--refine goes with --exact and --paths");
 	if (v->full && v->refine)
 		return cmd_usage("edit", "--full counts all paths, --refine those that matter");
 	if (v->json && !v->report)
@@ -226,11 +228,15 @@ static int write_exact(const struct edit_verb *v, struct edit *edit, struct err 
 {
 	_cleanup_free_ char *counts = NULL;
 	struct exact_options o = {.atomic = v->atomic, .per_thread = v->per_thread};
+	struct guide *guide = NULL;
 	struct exact *x = NULL;
 	struct buf map = {0};
 	int r = counts_path(v->output, &counts, e);
 
+	if (!r && v->refine)
+		r = guide_create(v->refine, image_id(edit_image(edit)), &guide, e);
 	o.counts = counts;
+	o.guide = guide;
 	if (!r)
 		r = exact_create(edit, &o, &x, &map, e);
 	if (!r)
@@ -238,6 +244,7 @@ static int write_exact(const struct edit_verb *v, struct edit *edit, struct err 
 	if (!r)
 		r = write_map(v->output, &map, e);
 	exact_destroy(x);
+	guide_destroy(guide);
 	buf_deinit(&map);
 	return r;
 }

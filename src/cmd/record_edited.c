@@ -285,6 +285,24 @@ int edited_map_counts(
 	return 0;
 }
 
+int edited_find_guide(
+	const struct edited_run *r, const char *path, struct guide **guide, struct err *e)
+{
+	struct image *im;
+	int rc;
+
+	guide_destroy(*guide);
+	*guide = NULL;
+	if (!r->choice->refine)
+		return 0;
+	rc = image_open_path(path, &im, e);
+	if (rc)
+		return rc;
+	rc = guide_create(r->choice->refine, image_id(im), guide, e);
+	image_destroy(im);
+	return rc;
+}
+
 bool edited_is_shared(const struct edited_run *r)
 {
 	uint64_t threads = r->apart && !r->together ? 0 : r->forks.threads;
@@ -409,8 +427,8 @@ int edited_check(const struct edited_choice *c, char **command)
 	if (c->metrics.n > 2 || (c->metrics.n && c->exact))
 		return cmd_usage(
 			"record", "--metric goes with --paths or --context, twice at most");
-	if (c->refine && !c->paths)
-		return cmd_usage("record", "--refine goes with --paths");
+	if (c->refine && !c->paths && !c->exact)
+		return cmd_usage("record", "--refine goes with --exact and --paths");
 	if (c->full && !c->paths)
 		return cmd_usage("record", "--full goes with --paths");
 	if (!command && !c->counted)

@@ -10,6 +10,7 @@
 #include "collect/forks.h"
 #include "edit/cache.h"
 #include "edit/counts.h"
+#include "edit/guide.h"
 #include "edit/results.h"
 
 #include <sys/resource.h>
@@ -78,6 +79,9 @@ int edited_map_counts(
 	struct edited_run *r, const struct edited_file *f, struct counts *out, struct err *e);
 /* Whether counts may have been lost because several counted at once. */
 bool edited_is_shared(const struct edited_run *r);
+/* What --refine's database has of the file at a path, in place of what *guide was; or NULL. */
+int edited_find_guide(
+	const struct edited_run *r, const char *path, struct guide **guide, struct err *e);
 /* Says that, and whether anybody could know. */
 void edited_say_shared(const struct edited_run *r);
 

@@ -3,12 +3,14 @@
 #include "cmd/record_edited.h"
 #include "edit/books.h"
 #include "edit/exact.h"
+#include "edit/guide.h"
 
 #include <inttypes.h>
 #include <sys/wait.h>
 
 struct exact_own {
-	struct exact_options options;
+	struct exact_options options; /* of the file that is edited; the guide is ours */
+	struct guide *guide;
 	struct books_summary sum;
 	size_t images;
 };
@@ -27,10 +29,18 @@ static struct exact_own *own_of(struct edited_run *r)
 
 static int tool(struct edited_run *r, const char *path, struct edit_tool *out, struct err *e)
 {
-	(void)path;
-	(void)e;
-	exact_tool(&own_of(r)->options, out);
-	return 0;
+	struct exact_own *own = own_of(r);
+	int rc = edited_find_guide(r, path, &own->guide, e);
+
+	own->options.guide = own->guide;
+	if (!rc)
+		exact_tool(&own->options, out);
+	return rc;
+}
+
+static void release(struct edited_run *r)
+{
+	guide_destroy(own_of(r)->guide);
 }
 
 static void add_result(struct edited_run *r, const struct edited_file *f, const exact_rows *rows)
@@ -101,4 +111,5 @@ const struct edited_kind edited_exact = {
 	.tool = tool,
 	.read = read_all,
 	.say = say,
+	.release = release,
 };

@@ -1,8 +1,8 @@
 /* record --paths: how often every acyclic path inside procedures ran. */
 #include "base/err.h"
 #include "cmd/record_edited.h"
+#include "edit/guide.h"
 #include "paths/calibrate.h"
-#include "paths/guide.h"
 #include "paths/read.h"
 #include "paths/tool.h"
 
@@ -29,28 +29,14 @@ static struct paths_own *own_of(struct edited_run *r)
 	return own;
 }
 
-static int find_guide(struct edited_run *r, const char *path, struct err *e)
-{
-	struct paths_own *own = own_of(r);
-	struct image *im;
-	int rc = image_open_path(path, &im, e);
-
-	if (rc)
-		return rc;
-	guide_destroy(own->guide);
-	own->guide = NULL;
-	rc = guide_create(r->choice->refine, image_id(im), &own->guide, e);
-	own->options.guide = own->guide;
-	image_destroy(im);
-	return rc;
-}
-
 static int tool(struct edited_run *r, const char *path, struct edit_tool *out, struct err *e)
 {
-	int rc = r->choice->refine ? find_guide(r, path, e) : 0;
+	struct paths_own *own = own_of(r);
+	int rc = edited_find_guide(r, path, &own->guide, e);
 
+	own->options.guide = own->guide;
 	if (!rc)
-		paths_tool(&own_of(r)->options, out);
+		paths_tool(&own->options, out);
 	return rc;
 }
 

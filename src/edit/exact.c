@@ -7,11 +7,13 @@
 #include "edit/exact_loops.h"
 #include "edit/exact_map.h"
 #include "edit/exact_model.h"
+#include "edit/guide.h"
 #include "edit/runtime.h"
 #include "edit/snippet.h"
 #include "rt/routines.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,9 @@ struct instrumenting {
 	exact_holds holds; /* of one function */
 	VEC(struct graph_edge) edges;
 	VEC(double) weights;
+	const struct guide *guide;
+	VEC(double) taken; /* by link: how often it was, by the guide */
+	bool guided;       /* it knows */
 };
 
 /* ---- one function ---- */
@@ -64,6 +69,21 @@ static bool calls_anybody(const struct exact_function *f)
 	return false;
 }
 
+#define HARDLY                                                                            \
+	1e-9 /* guesses, against what was counted: among what was never taken they decide \
+	      */
+
+static void weigh(struct instrumenting *in)
+{
+	vec_reserve(&in->taken, in->places.n + 1);
+	in->guided = in->guide && guide_weights(in->guide, &in->model, in->taken.p);
+	for (size_t i = 0; in->guided && i < in->places.n; i++) {
+		struct exact_place *p = &in->places.p[i];
+
+		p->weight = in->taken.p[i] * p->price + HARDLY * p->weight;
+	}
+}
+
 static int choose(struct instrumenting *in)
 {
 	struct exact_function *f = &in->model;
@@ -72,6 +92,7 @@ static int choose(struct instrumenting *in)
 	int rc;
 
 	in->edges.n = in->weights.n = 0;
+	weigh(in);
 	for (size_t i = 0; i < f->links.n; i++) {
 		const struct exact_place *place = &in->places.p[i];
 
@@ -95,7 +116,8 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 		f->chosen = false; /* what cannot be counted need not be moved */
 		return;
 	}
-	uint8_t *held = exact_hold_loops(in->scene.edit, f, &in->model, &in->places, &in->holds);
+	uint8_t *held = exact_hold_loops(in->scene.edit, f, &in->model, &in->places,
+		in->guided ? in->taken.p : NULL, &in->holds);
 	uint64_t *counter = xcalloc(in->model.links.n + 1, sizeof *counter);
 	for (size_t i = 0; i < in->model.links.n; i++) {
 		counter[i] = in->insertions.n;
@@ -201,7 +223,7 @@ static void fill_header(const struct exact *x, struct rt_header *h)
 
 static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 {
-	struct instrumenting in = {.scene.edit = edit};
+	struct instrumenting in = {.scene.edit = edit, .guide = x->options.guide};
 	struct image *im = edit_image(edit);
 	_cleanup_free_ char *path = realpath(image_path(im), NULL);
 
@@ -227,6 +249,7 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 	vec_deinit(&in.holds);
 	vec_deinit(&in.edges);
 	vec_deinit(&in.weights);
+	vec_deinit(&in.taken);
 }
 
 int exact_create(struct edit *edit, const struct exact_options *o, struct exact **out,
@@ -314,4 +337,7 @@ void exact_tool(const struct exact_options *o, struct edit_tool *out)
 		.options = o, .apply = apply, .release = release, .outline = outline};
 	snprintf(out->name, sizeof out->name, "exact%s%s", o->atomic ? "-atomic" : "",
 		o->per_thread ? "-thread" : "");
+	if (o->guide && guide_hash(o->guide))
+		snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name),
+			"-refined-%016" PRIx64, guide_hash(o->guide));
 }

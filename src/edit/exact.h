@@ -18,11 +18,13 @@
 
 struct err;
 struct exact;
+struct guide;
 
 struct exact_options {
 	const char *counts; /* the file to count into: an absolute path, shorter than RT_PATH */
 	bool atomic;        /* exact also where threads or processes count at once; slower */
 	bool per_thread;    /* each thread into a block of its own; -EOPNOTSUPP without glibc */
+	const struct guide *guide; /* by what counters are placed; NULL: by guesses */
 };
 
 /* Inserts everything. It must live until edit_write is done; the map outlives it. */

@@ -154,8 +154,28 @@ static void hold_in(struct holding *h, struct candidate *c)
 	}
 }
 
+/* By edge of the flow. */
+static double *edges_taken(const struct holding *h, const double *taken)
+{
+	const struct flow *flow = h->flow;
+	double *often = xcalloc(flow->graph.edges + 1, sizeof *often);
+
+	for (size_t i = 0; i < h->places->n; i++) {
+		const struct exact_place *p = &h->places->p[i];
+
+		if (p->how == EXACT_ON_EDGE)
+			often[p->where] = taken[i];
+		if (p->how != EXACT_AT_ENTRY)
+			continue;
+		graph_each_out (edge, &flow->graph, flow->entry_node)
+			if (flow->edge_kind[*edge] == FLOW_EDGE_ENTRY)
+				often[*edge] = taken[i];
+	}
+	return often;
+}
+
 uint8_t *exact_hold_loops(struct edit *e, struct edit_function *f, const struct exact_function *m,
-	const exact_places *places, exact_holds *out)
+	const exact_places *places, const double *taken, exact_holds *out)
 {
 	struct holding h = {
 		.e = e, .f = f, .flow = f->flow, .model = m, .places = places, .out = out};
@@ -166,7 +186,7 @@ uint8_t *exact_hold_loops(struct edit *e, struct edit_function *f, const struct 
 	memset(h.held, EXACT_IN_MEMORY, m->links.n + 1);
 	loops_init(&h.loops, &f->flow->graph, f->flow->entry_node);
 	if (h.loops.n) {
-		h.often = guess_edges(e, f);
+		h.often = taken ? edges_taken(&h, taken) : guess_edges(e, f);
 		h.taken = xcalloc(f->flow->nblocks + 1, sizeof *h.taken);
 		c.blocks = xcalloc(f->flow->nblocks + 1, sizeof *c.blocks);
 	}

@@ -23,9 +23,9 @@ typedef VEC(struct exact_hold) exact_holds;
 
 /*
  * By link, the variable that its counter is kept in or EXACT_IN_MEMORY; `out` is replaced. Counted
- * links must be chosen.
+ * links must be chosen. `taken` says how often links were, if that is known.
  */
 uint8_t *exact_hold_loops(struct edit *e, struct edit_function *f, const struct exact_function *m,
-	const exact_places *places, exact_holds *out);
+	const exact_places *places, const double *taken, exact_holds *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "edit/endings.h"
 #include "edit/exact_model.h"
+#include "edit/guide.h"
 #include "edit/runtime.h"
 #include "paths/code.h"
 #include "paths/refine.h"
@@ -91,7 +92,7 @@ static void weigh(struct instrumenting *in)
 	vec_reserve(&in->cuttable, n + 1);
 	in->weights.n = in->cuttable.n = n;
 	in->refined = in->paths->options.guide &&
-		      refine_weights(in->paths->options.guide, &in->model.graph, in->weights.p);
+		      guide_weights(in->paths->options.guide, &in->model.graph, in->weights.p);
 	for (size_t i = 0; i < n; i++) {
 		const struct exact_place *place = &in->places.p[i];
 

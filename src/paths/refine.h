@@ -6,12 +6,9 @@
 #ifndef CULPRIT_PATHS_REFINE_H
 #define CULPRIT_PATHS_REFINE_H
 
-#include "edit/exact_map.h"
-#include "flow/graph.h"
-#include "paths/guide.h"
+#include <stdbool.h>
 
-/* How often links were taken, into weights; false when the procedure did not run. */
-bool refine_weights(const struct guide *g, const struct exact_function *f, double *weights);
+#include "flow/graph.h"
 
 enum refine_cuts {
 	REFINE_NONE,

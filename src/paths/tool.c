@@ -1,6 +1,6 @@
 #include "paths/tool.h"
 
-#include "paths/guide.h"
+#include "edit/guide.h"
 #include "paths/map.h"
 
 #include <inttypes.h>

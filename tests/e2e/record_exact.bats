@@ -75,6 +75,33 @@ program() { # NAME [FLAG...]: from standard input
 	[ "$(join -v 1 truth ours | awk '{ n += $2 } END { print n + 0 }')" -lt 100 ]
 }
 
+@test "an earlier run moves counters and changes no count" {
+	program a <<-'END'
+		__attribute__((noinline)) long mixes(const unsigned char *p, long n) {
+			long a = 0, b = 0, c = 0;
+			for (long i = 0; i < n; i++)
+				if (p[i] < 3) a++; else if (p[i] < 250) b += a; else c ^= b;
+			return a + b + c;
+		}
+		int main(void) {
+			unsigned char t[1000]; long s = 0;
+			for (int i = 0; i < 1000; i++) t[i] = i * i >> 3;
+			for (int i = 0; i < 50; i++) s += mixes(t, 1000 - i);
+			return s & 1;
+		}
+	END
+	exact -- ./a || true
+	counts --image "$(realpath a)" >first
+	cp "$db" earlier.db && rm "$db"
+	exact --refine earlier.db -- ./a || true
+	counts --image "$(realpath a)" >second
+	cmp first second
+	grep -q "^block.* exact" second
+	[ "$(find cache "$XDG_CACHE_HOME" -name '*refined*' 2>/dev/null | wc -l)" -gt 0 ]
+	run --separate-stderr exact --refine nothing.db -- ./a
+	[ "$status" != 0 ] && [[ $stderr == *nothing.db* ]]
+}
+
 @test "libraries are counted under their own names" {
 	echo 'int twice(int i) { return i < 100 ? 2 * i : i * i - 5; }' | program libtwice.so -shared -fPIC
 	program a -L. -ltwice -Wl,-rpath,"$dir" <<-'END'

@@ -2,12 +2,13 @@
  * What an earlier run counted, exactly or by paths: how often the blocks and edges of an image were
  * taken. By it the next run is edited so that it counts at less cost.
  */
-#ifndef CULPRIT_PATHS_GUIDE_H
-#define CULPRIT_PATHS_GUIDE_H
+#ifndef CULPRIT_EDIT_GUIDE_H
+#define CULPRIT_EDIT_GUIDE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "edit/exact_map.h"
 #include "image/image.h"
 
 struct err;
@@ -25,5 +26,8 @@ uint64_t guide_hash(const struct guide *g);
  */
 double guide_block(const struct guide *g, uint64_t start);
 double guide_edge(const struct guide *g, uint64_t start, uint64_t last, uint64_t to);
+
+/* How often links were taken, into weights; false when the procedure did not run. */
+bool guide_weights(const struct guide *g, const struct exact_function *f, double *weights);
 
 #endif

@@ -1,8 +1,9 @@
-#include "paths/guide.h"
+#include "edit/guide.h"
 
 #include "base/err.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "flow/graph.h"
 #include "store/exact.h"
 #include "store/paths.h"
 
@@ -166,4 +167,89 @@ double guide_block(const struct guide *g, uint64_t start)
 double guide_edge(const struct guide *g, uint64_t start, uint64_t last, uint64_t to)
 {
 	return count_of(g, EDGE_OF_BLOCK, start, to) + count_of(g, EDGE_OF_INSN, last, to);
+}
+
+/* ---- links ---- */
+
+static uint64_t last_of(const struct exact_block *b)
+{
+	return b->start + b->size - b->last;
+}
+
+/* Of a link inside. A node that ways out share has one block before it, or several jumps. */
+static double inside(const struct guide *g, const struct exact_function *f,
+	const struct exact_link *l, const uint32_t *before)
+{
+	const struct exact_block *blocks = f->blocks.p;
+	uint32_t from = l->from;
+
+	if (l->to >= f->blocks.n)
+		return guide_block(g, blocks[from].start);
+	if (from >= f->blocks.n)
+		from = before[from - f->blocks.n];
+	if (from == GRAPH_NONE)
+		return guide_block(g, blocks[l->to].start);
+	return guide_edge(g, blocks[from].start, last_of(&blocks[from]), blocks[l->to].start);
+}
+
+/* By table: the only block before it, GRAPH_NONE. */
+static uint32_t *blocks_before(const struct exact_function *f)
+{
+	uint32_t *before = graph_numbers(f->tables + 1, GRAPH_NONE);
+	uint32_t *n = graph_numbers(f->tables + 1, 0);
+
+	vec_each (l, &f->links)
+		if (l->from < f->blocks.n && l->to >= f->blocks.n && l->to < exact_outside(f)) {
+			uint32_t table = l->to - (uint32_t)f->blocks.n;
+
+			before[table] = n[table]++ ? GRAPH_NONE : l->from;
+		}
+	free(n);
+	return before;
+}
+
+/* What links from and to the outside carry: what the blocks have more than the other links. */
+static void weigh_outside(const struct guide *g, const struct exact_function *f, double *weights)
+{
+	uint32_t outside = exact_outside(f);
+	double *in = xcalloc(outside + 1, sizeof *in), *out = xcalloc(outside + 1, sizeof *out);
+
+	for (size_t i = 0; i < f->links.n; i++) {
+		const struct exact_link *l = &f->links.p[i];
+
+		if (l->from != outside && l->to != outside) {
+			out[l->from] += weights[i];
+			in[l->to] += weights[i];
+		}
+	}
+	for (size_t i = 0; i < f->links.n; i++) {
+		const struct exact_link *l = &f->links.p[i];
+		uint32_t block = l->from == outside ? l->to : l->from;
+		double has, other = l->from == outside ? in[block] : out[block];
+
+		if ((l->from != outside && l->to != outside) || block >= f->blocks.n)
+			continue;
+		has = guide_block(g, f->blocks.p[block].start);
+		weights[i] = has > other ? has - other : 0;
+	}
+	free(in);
+	free(out);
+}
+
+bool guide_weights(const struct guide *g, const struct exact_function *f, double *weights)
+{
+	uint32_t *before = blocks_before(f);
+	bool ran = false;
+
+	for (size_t i = 0; i < f->links.n; i++) {
+		const struct exact_link *l = &f->links.p[i];
+		bool touches = l->from == exact_outside(f) || l->to == exact_outside(f);
+
+		weights[i] = touches ? 0 : inside(g, f, l, before);
+	}
+	weigh_outside(g, f, weights);
+	for (size_t i = 0; i < f->links.n; i++)
+		ran |= weights[i] > 0;
+	free(before);
+	return ran;
 }
