@@ -77,7 +77,8 @@ static void walk(
 	struct path_code *code;
 
 	path_list_all(a->list, &paths);
-	if (!p->procedure || path_code_create(a->sel, p->image, p->procedure, &code))
+	if (!p->procedure ||
+		path_code_create(path_list_codes(a->list), p->image, p->procedure, &code))
 		return;
 	for (size_t i = p->first; i < p->first + p->n; i++) {
 		a->count = (double)paths[i].count;

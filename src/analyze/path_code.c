@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/vec.h"
 #include "isa/decode.h"
 
 #include <errno.h>
@@ -17,39 +18,126 @@ struct span {
 
 struct path_code {
 	const struct procedure *procedure;
-	struct buf code;   /* of the ranges, one behind the other */
+	const uint8_t *code; /* of the ranges, one behind the other */
+	size_t size;
 	struct hmap spans; /* struct span */
 };
 
 /* ---- where code comes from ---- */
 
-static int code_from_file(struct path_code *c, const struct selected_image *im)
-{
-	struct image *file = NULL;
-	int rc = im->kind == IMAGE_ELF ? image_open_path(im->path, &file, NULL) : -ENOENT;
+struct code_place {
+	uint64_t start;
+	size_t offset, size;
+};
 
-	if (!rc && (!im->identity.size || !image_id_equal(image_id(file), &im->identity)))
-		rc = -ENOENT;
-	for (uint32_t i = 0; i < c->procedure->nranges && !rc; i++)
-		rc = image_code(file, &c->procedure->ranges[i], &c->code);
-	image_destroy(file);
-	return rc ? -ENOENT : 0;
+struct image_code {
+	int64_t image;
+	struct image *file; /* NULL unless it is the one that ran */
+	struct hmap places; /* struct code_place */
+	struct buf code;
+};
+
+struct path_codes {
+	struct selection *sel;
+	VEC(struct image_code *) images;
+};
+
+struct path_codes *path_codes_create(struct selection *sel)
+{
+	struct path_codes *c = xcalloc(1, sizeof *c);
+
+	c->sel = sel;
+	return c;
 }
 
-int path_code_create(struct selection *sel, const struct selected_image *im,
+void path_codes_destroy(struct path_codes *c)
+{
+	if (!c)
+		return;
+	vec_each (i, &c->images) {
+		image_destroy((*i)->file);
+		hmap_deinit(&(*i)->places);
+		buf_deinit(&(*i)->code);
+		free(*i);
+	}
+	vec_deinit(&c->images);
+	free(c);
+}
+
+static int keep_code(void *arg, const struct store_procedure *p)
+{
+	struct image_code *to = arg;
+	struct code_place *at = hmap_put(&to->places, &p->p.start, NULL);
+
+	at->offset = to->code.n;
+	at->size = p->code_size;
+	buf_put(&to->code, p->code, p->code_size);
+	return 0;
+}
+
+static void open_file(struct image_code *to, const struct selected_image *im)
+{
+	struct image *file;
+
+	if (im->kind != IMAGE_ELF || !im->identity.size || image_open_path(im->path, &file, NULL))
+		return;
+	if (image_id_equal(image_id(file), &im->identity))
+		to->file = file;
+	else
+		image_destroy(file);
+}
+
+static struct image_code *codes_of(struct path_codes *c, const struct selected_image *im)
+{
+	struct image_code *fresh;
+
+	vec_each (i, &c->images)
+		if ((*i)->image == im->id)
+			return *i;
+	fresh = xcalloc(1, sizeof *fresh);
+	fresh->image = im->id;
+	hmap_init(&fresh->places, sizeof(struct code_place), offsetof(struct code_place, offset));
+	store_codes(selection_store(c->sel), im->id, keep_code, fresh, NULL);
+	open_file(fresh, im);
+	*vec_add(&c->images) = fresh;
+	return fresh;
+}
+
+/* What the database lacks is put behind what it has. */
+static struct code_place *code_from_file(struct image_code *from, const struct procedure *p)
+{
+	size_t before = from->code.n;
+	struct code_place *at;
+	int rc = from->file ? 0 : -ENOENT;
+
+	for (uint32_t i = 0; i < p->nranges && !rc; i++)
+		rc = image_code(from->file, &p->ranges[i], &from->code);
+	if (rc) {
+		from->code.n = before;
+		return NULL;
+	}
+	at = hmap_put(&from->places, &p->start, NULL);
+	at->offset = before;
+	at->size = from->code.n - before;
+	return at;
+}
+
+int path_code_create(struct path_codes *codes, const struct selected_image *im,
 	const struct procedure *p, struct path_code **out)
 {
-	struct path_code *c = xcalloc(1, sizeof *c);
+	struct image_code *from = codes_of(codes, im);
+	const struct code_place *at = hmap_get(&from->places, &p->start);
+	struct path_code *c;
 
+	if (!at)
+		at = code_from_file(from, p);
+	if (!at)
+		return -ENOENT;
+	c = xcalloc(1, sizeof *c);
 	c->procedure = p;
+	c->code = from->code.p + at->offset;
+	c->size = at->size;
 	hmap_init(&c->spans, sizeof(struct span), offsetof(struct span, instructions));
-	if (store_code(selection_store(sel), im->id, p->start, &c->code, NULL)) {
-		c->code.n = 0;
-		if (code_from_file(c, im)) {
-			path_code_destroy(c);
-			return -ENOENT;
-		}
-	}
 	*out = c;
 	return 0;
 }
@@ -58,7 +146,6 @@ void path_code_destroy(struct path_code *c)
 {
 	if (!c)
 		return;
-	buf_deinit(&c->code);
 	hmap_deinit(&c->spans);
 	free(c);
 }
@@ -70,12 +157,12 @@ static const uint8_t *code_at(const struct path_code *c, uint64_t address, size_
 
 	for (uint32_t i = 0; i < c->procedure->nranges; i++) {
 		const struct range *r = &c->procedure->ranges[i];
-		size_t left = before < c->code.n ? c->code.n - before : 0;
+		size_t left = before < c->size ? c->size - before : 0;
 		size_t there = r->size < left ? r->size : left;
 
 		if (address >= r->start && address - r->start < there) {
 			*n = there - (address - r->start);
-			return c->code.p + before + (address - r->start);
+			return c->code + before + (address - r->start);
 		}
 		before += r->size;
 	}

@@ -13,9 +13,17 @@
 #include <stdint.h>
 
 struct path_code;
+struct path_codes;
 
-/* From the database, or from the file as long as it is the one that ran; -ENOENT without either. */
-int path_code_create(struct selection *sel, const struct selected_image *im,
+/* The code of whole images, read when it is first asked for. The selection must outlive it. */
+struct path_codes *path_codes_create(struct selection *sel);
+void path_codes_destroy(struct path_codes *c); /* takes NULL */
+
+/*
+ * Of one procedure: from the database, or from the file as long as it is the one that ran; -ENOENT
+ * without either. Good until the next one is made.
+ */
+int path_code_create(struct path_codes *codes, const struct selected_image *im,
 	const struct procedure *p, struct path_code **out);
 void path_code_destroy(struct path_code *c); /* takes NULL */
 

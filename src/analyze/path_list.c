@@ -20,6 +20,7 @@ struct image_paths {
 
 struct path_list {
 	struct selection *sel;
+	struct path_codes *codes;
 	struct path_list_options options;
 	VEC(struct image_paths) images;
 	struct metric_names names;
@@ -226,7 +227,7 @@ static void weigh_procedure(struct path_list *l, struct path_procedure *p)
 {
 	struct path_code *code = NULL;
 
-	if (!p->procedure || path_code_create(l->sel, p->image, p->procedure, &code))
+	if (!p->procedure || path_code_create(l->codes, p->image, p->procedure, &code))
 		l->summary.without_code++;
 	for (size_t i = p->first; i < p->first + p->n; i++) {
 		struct path_entry *path = &l->paths.p[i];
@@ -312,6 +313,7 @@ int path_list_create(struct selection *sel, const struct path_list_options *o,
 	int rc;
 
 	l->sel = sel;
+	l->codes = path_codes_create(sel);
 	l->options = *o;
 	rc = gather(l, e);
 	if (!rc && read_names(l))
@@ -338,6 +340,7 @@ void path_list_destroy(struct path_list *l)
 	vec_deinit(&l->procedures);
 	vec_deinit(&l->paths);
 	vec_deinit(&l->ranked);
+	path_codes_destroy(l->codes);
 	arena_deinit(&l->arena);
 	free(l);
 }
@@ -356,6 +359,11 @@ size_t path_list_procedures(const struct path_list *l, const struct path_procedu
 {
 	*out = l->procedures.p;
 	return l->procedures.n;
+}
+
+struct path_codes *path_list_codes(const struct path_list *l)
+{
+	return l->codes;
 }
 
 size_t path_list_all(const struct path_list *l, const struct path_entry **out)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct err;
+struct path_codes;
 struct path_list;
 
 #define PATH_BY_COUNT        "executions"
@@ -86,6 +87,7 @@ const struct path_summary *path_list_summary(const struct path_list *l);
 const struct metric_names *path_list_metrics(const struct path_list *l);
 size_t path_list_procedures(const struct path_list *l, const struct path_procedure **out);
 size_t path_list_all(const struct path_list *l, const struct path_entry **out); /* by procedure */
+struct path_codes *path_list_codes(const struct path_list *l);                  /* of its images */
 /* All, heaviest first. */
 size_t path_list_ranked(const struct path_list *l, const struct path_entry *const **out);
 

@@ -224,7 +224,7 @@ static void compare(const struct path_entry *p, double predicted, double least,
 	out->wrong += flow < least && said >= least;
 }
 
-static void predict_procedure(struct selection *sel, const struct path_procedure *p,
+static void predict_procedure(struct path_codes *codes, const struct path_procedure *p,
 	const struct path_entry *paths, double least, struct path_prediction *out, double *common)
 {
 	struct edge_graph g;
@@ -232,7 +232,7 @@ static void predict_procedure(struct selection *sel, const struct path_procedure
 
 	graph_init(&g);
 	if (p->procedure)
-		path_code_create(sel, p->image, p->procedure, &g.code);
+		path_code_create(codes, p->image, p->procedure, &g.code);
 	for (size_t i = p->first; i < p->first + p->n; i++)
 		add_path(&g, &paths[i]);
 	for (size_t i = p->first; i < p->first + p->n; i++) {
@@ -245,8 +245,7 @@ static void predict_procedure(struct selection *sel, const struct path_procedure
 	graph_deinit(&g);
 }
 
-void path_predict(
-	struct selection *sel, const struct path_list *l, double hot, struct path_prediction *out)
+void path_predict(const struct path_list *l, double hot, struct path_prediction *out)
 {
 	const struct path_procedure *procedures;
 	const struct path_entry *paths;
@@ -257,7 +256,8 @@ void path_predict(
 	for (size_t i = 0; i < npaths; i++)
 		whole += flow_of((double)paths[i].count, &paths[i]);
 	for (size_t i = 0; i < n; i++)
-		predict_procedure(sel, &procedures[i], paths, hot * whole, out, &common);
+		predict_procedure(
+			path_list_codes(l), &procedures[i], paths, hot * whole, out, &common);
 	out->overlap = whole > 0 ? common / whole : 0;
 }
 

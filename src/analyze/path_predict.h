@@ -19,8 +19,7 @@ struct path_prediction {
 };
 
 /* `hot` is the share of the flow from which on a path is hot. */
-void path_predict(
-	struct selection *sel, const struct path_list *l, double hot, struct path_prediction *out);
+void path_predict(const struct path_list *l, double hot, struct path_prediction *out);
 void path_prediction_deinit(struct path_prediction *p);
 
 #endif

@@ -54,15 +54,15 @@ struct image_lines {
 };
 
 struct path_lines {
-	struct selection *sel;
+	struct path_codes *codes;
 	VEC(struct image_lines) images;
 };
 
-struct path_lines *path_lines_create(struct selection *sel)
+struct path_lines *path_lines_create(struct path_codes *codes)
 {
 	struct path_lines *p = xcalloc(1, sizeof *p);
 
-	p->sel = sel;
+	p->codes = codes;
 	return p;
 }
 
@@ -152,7 +152,7 @@ void path_lines_format(struct path_lines *p, const struct selected_image *im,
 	struct seen_list seen = {.lines = lines_of(p, im)};
 	struct path_code *code = NULL;
 
-	if (!seen.lines || !procedure || path_code_create(p->sel, im, procedure, &code))
+	if (!seen.lines || !procedure || path_code_create(p->codes, im, procedure, &code))
 		return;
 	path_code_each(code, s, see, &seen);
 	vec_sort(&seen.list, compare_seen);

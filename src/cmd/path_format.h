@@ -15,8 +15,9 @@ const char *path_end_name(uint8_t end);     /* "return", "tail", "next", "stop" 
 void path_format(const struct path_shape *s, uint32_t most, struct buf *out);
 
 /* Source lines of paths: files of debug information are opened once. */
+struct path_codes;
 struct path_lines;
-struct path_lines *path_lines_create(struct selection *sel);
+struct path_lines *path_lines_create(struct path_codes *codes);
 void path_lines_destroy(struct path_lines *p); /* takes NULL */
 /* Appends "deflate.c:123-130,140 zip.h:12"; nothing when no line is known. */
 void path_lines_format(struct path_lines *p, const struct selected_image *im,

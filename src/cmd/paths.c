@@ -268,10 +268,10 @@ static int report(struct paths_view *v, struct err *e)
 	if (rc)
 		return rc;
 	if (v->compare)
-		path_predict(v->report.sel, v->list, v->hot, &v->prediction);
+		path_predict(v->list, v->hot, &v->prediction);
 	if (v->what && !v->report.has_min_share)
 		v->hot = 0;
-	v->lines = path_lines_create(v->report.sel);
+	v->lines = path_lines_create(path_list_codes(v->list));
 	report_pager(&v->report);
 	if (v->report.json)
 		print_json(v);

@@ -285,21 +285,38 @@ int procedures_join(struct store *s, struct err *e)
 	return r;
 }
 
-int procedures_copy(
-	struct store *from, int64_t from_image, struct store *to, int64_t image, struct err *e)
+static int read_codes(struct store *s, int64_t image, struct reading *in, struct err *e)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	_cleanup_(reading_deinit) struct reading in = {0};
-	int r = db_prepare(from,
+	int r = db_prepare(s,
 		"SELECT p.data, c.data FROM procedures p LEFT JOIN code c ON c.id = p.id "
 		"WHERE p.image = ? ORDER BY p.id",
 		&st, e);
 
 	if (r)
 		return r;
-	sqlite3_bind_int64(st, 1, from_image);
-	r = read_with_code(from, st, &in, e);
+	sqlite3_bind_int64(st, 1, image);
+	return read_with_code(s, st, in, e);
+}
+
+int procedures_copy(
+	struct store *from, int64_t from_image, struct store *to, int64_t image, struct err *e)
+{
+	_cleanup_(reading_deinit) struct reading in = {0};
+	int r = read_codes(from, from_image, &in, e);
+
 	return r ? r : store_procedures_add(to, image, in.list.p, in.list.n, e);
+}
+
+int store_codes(struct store *s, int64_t image, store_code_fn *fn, void *arg, struct err *e)
+{
+	_cleanup_(reading_deinit) struct reading in = {0};
+	int r = read_codes(s, image, &in, e);
+
+	for (size_t i = 0; i < in.list.n && !r; i++)
+		if (in.list.p[i].code_size)
+			r = fn(arg, &in.list.p[i]);
+	return callback_result(r);
 }
 
 /* ---- reading ---- */

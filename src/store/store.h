@@ -155,6 +155,9 @@ void store_procedures_free(struct store_procedures *list);
 const struct procedure *store_procedure_at(const struct store_procedures *list, uint64_t vaddr);
 /* Code bytes kept for the procedure that starts at `start`; -ENOENT when none were kept. */
 int store_code(struct store *s, int64_t image, uint64_t start, struct buf *out, struct err *e);
+/* The code of all procedures of an image that have some: faster than one by one. */
+typedef int store_code_fn(void *arg, const struct store_procedure *p);
+int store_codes(struct store *s, int64_t image, store_code_fn *fn, void *arg, struct err *e);
 
 /* ---- processes ---- */
 

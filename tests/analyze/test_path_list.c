@@ -104,7 +104,7 @@ static void edges_do_not_know(void **state)
 	const struct path_entry *all;
 	size_t n = path_list_all(l, &all);
 
-	path_predict(sc->sel, l, 0.1, &p);
+	path_predict(l, 0.1, &p);
 	for (size_t i = 0; i < n; i++)
 		assert_true(p.counts[i] == (all[i].count == 50 ? 25 : (double)all[i].count));
 	assert_int_equal(p.hot, 2);
@@ -131,14 +131,16 @@ static void paths_are_walked(void **state)
 	struct counted_scene *sc = *state;
 	struct path_shape s = {.n = 3, .blocks = blocks}, bad = {.n = 2, .blocks = away};
 	struct selected_image *im;
+	struct path_codes *codes;
 	struct path_code *c;
 	uint64_t got[8], *end = got;
 
 	counted_select(sc, NULL);
+	codes = path_codes_create(sc->sel);
 	selection_images(sc->sel, &im);
 	assert_int_equal(selection_load(sc->sel, im, &sc->e), 0);
 	assert_int_equal(
-		path_code_create(sc->sel, im, store_procedure_at(&im->procedures, 0x2000), &c), 0);
+		path_code_create(codes, im, store_procedure_at(&im->procedures, 0x2000), &c), 0);
 	assert_int_equal(path_code_each(c, &s, note, &end), 0);
 	assert_int_equal(end - got, 5);
 	assert_memory_equal(got, want, sizeof want);
@@ -146,8 +148,9 @@ static void paths_are_walked(void **state)
 	assert_int_equal(path_code_length(c, &bad), 0);
 	path_code_destroy(c);
 	assert_int_equal(
-		path_code_create(sc->sel, im, store_procedure_at(&im->procedures, 0x3000), &c),
+		path_code_create(codes, im, store_procedure_at(&im->procedures, 0x3000), &c),
 		-ENOENT);
+	path_codes_destroy(codes);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, counted_set_up, counted_tear_down)
