@@ -1,5 +1,6 @@
 #include "edit/edit.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,6 +19,10 @@
 #include "image/eh_frame.h"
 #include "image/elf_file.h"
 #include "image/symbols.h"
+
+#define ROOM_LEAST ((uint64_t)4 << 20)
+#define ROOM_TIMES 16
+#define ROOM_MOST  ((uint64_t)1 << 30)
 
 /* ---- functions ---- */
 
@@ -264,6 +269,23 @@ static int open_parts(struct edit *e, const char *path, int fd, struct err *err)
 	return r;
 }
 
+/*
+ * New data lies behind all else, for what tools map over it must not part the file's own mappings:
+ * those who read them (elfutils) would take it for two files. How much code comes before it is not
+ * known yet; what is left free costs nothing but addresses.
+ */
+static uint64_t room_for_code(const struct edit *e)
+{
+	const struct elf_file *f = elf_out_file(e->out);
+	uint64_t code = 0;
+
+	for (size_t i = 0; i < f->nsegments; i++)
+		if (f->segments[i].p_type == PT_LOAD && f->segments[i].p_flags & PF_X)
+			code += f->segments[i].p_filesz;
+	code = ROOM_LEAST + code * ROOM_TIMES;
+	return (code < ROOM_MOST ? code : ROOM_MOST) & ~(uint64_t)4095;
+}
+
 int edit_open(
 	const char *path, const struct edit_options *options, struct edit **out, struct err *err)
 {
@@ -279,7 +301,7 @@ int edit_open(
 		edit_destroy(e);
 		return r;
 	}
-	e->data = elf_out_data_at(e->out);
+	e->data = elf_out_data_at(e->out) + room_for_code(e);
 	program_create(e->image, &e->program);
 	for (size_t i = 0; i < e->nfunctions; i++)
 		edit_make_flow(e, &e->functions[i]);

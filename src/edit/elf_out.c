@@ -274,6 +274,13 @@ void elf_out_segment(struct elf_out *o, uint64_t vaddr, uint32_t flags, struct b
 	*bytes = (struct buf){0};
 }
 
+void elf_out_zeros(struct elf_out *o, uint64_t vaddr, uint64_t size)
+{
+	*vec_add(&o->segments) = (struct out_segment){
+		.vaddr = vaddr, .size = size, .flags = PF_R | PF_W, .absent = true};
+	elf_out_section(o, ".culprit.bss", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, vaddr, size, 64);
+}
+
 void elf_out_section(struct elf_out *o, const char *name, uint32_t type, uint64_t flags,
 	uint64_t vaddr, uint64_t size, uint64_t align)
 {

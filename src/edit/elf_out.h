@@ -55,6 +55,12 @@ int elf_out_pointer(struct elf_out *o, uint64_t slot, uint64_t target, struct er
 /* A new segment, by ascending addresses on pages of their own; takes the bytes away. */
 void elf_out_segment(struct elf_out *o, uint64_t vaddr, uint32_t flags, struct buf *bytes);
 
+/* The address behind all segments that the file has. */
+uint64_t elf_out_end(const struct elf_out *o);
+
+/* The last segment: memory that is zero at first and takes no room in the file. */
+void elf_out_zeros(struct elf_out *o, uint64_t vaddr, uint64_t size);
+
 /*
  * A section header over a part of a new segment. The old section of that name, if there is one, is
  * called NAME.old from now on.

@@ -17,6 +17,7 @@ struct out_segment {
 	uint64_t vaddr, size;
 	uint32_t flags;
 	struct buf bytes; /* fewer than size: the rest is zero */
+	bool absent;      /* from the file: all zero */
 };
 
 struct out_section {

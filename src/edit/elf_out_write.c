@@ -105,7 +105,12 @@ static Elf64_Phdr header_of(const struct elf_out *o, uint32_t type, uint32_t fla
 static void put_loads(const struct elf_out *o, struct headers *h, uint64_t size)
 {
 	vec_each (s, &o->segments) {
-		*vec_add(&h->all) = header_of(o, PT_LOAD, s->flags, s->vaddr, s->size, PAGE);
+		Elf64_Phdr *p = vec_add(&h->all);
+		*p = header_of(o, PT_LOAD, s->flags, s->vaddr, s->size, PAGE);
+		if (s->absent) {
+			p->p_offset = out_offset(o, o->data); /* any page of the file */
+			p->p_filesz = 0;
+		}
 		if (s == o->segments.p) /* the data: the headers are next */
 			*vec_add(&h->all) = header_of(o, PT_LOAD, PF_R, o->headers, size, PAGE);
 	}
@@ -165,14 +170,19 @@ static void make_notes(struct elf_out *o, struct headers *h)
 
 /* ---- the file ---- */
 
-static uint64_t end_of_segments(const struct elf_out *o)
+uint64_t elf_out_end(const struct elf_out *o)
 {
 	uint64_t end = o->headers + o->headers_size;
 
 	vec_each (s, &o->segments)
-		if (s->vaddr + s->size > end)
+		if (!s->absent && s->vaddr + s->size > end)
 			end = s->vaddr + s->size;
-	return (out_offset(o, end) + 7) & ~(uint64_t)7;
+	return end;
+}
+
+static uint64_t end_of_segments(const struct elf_out *o)
+{
+	return (out_offset(o, elf_out_end(o)) + 7) & ~(uint64_t)7;
 }
 
 static int write_parts(struct elf_out *o, int fd)

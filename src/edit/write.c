@@ -94,12 +94,21 @@ static int place_runtime(struct edit *e, struct buf *text, struct err *err)
 	return elf_out_start(e->out, e->text + e->runtime_entry, err);
 }
 
+static int place_data(struct edit *e, struct err *err)
+{
+	if (elf_out_end(e->out) > e->data)
+		return err_set(err, -EFBIG, "%s: more new code than there is room for",
+			image_path(e->image));
+	elf_out_zeros(e->out, e->data, (e->data_size + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+	return 0;
+}
+
 int edit_write(struct edit *e, const char *path, struct err *err)
 {
 	_cleanup_(buf_deinit) struct buf text = {0};
 	int r;
 
-	e->text = elf_out_data(e->out, e->data_size);
+	e->text = elf_out_data(e->out, 0);
 	if ((r = place_runtime(e, &text, err)) < 0 || (r = emit_all(e, &text, err)) < 0 ||
 		(r = patch_write(e, err)) < 0)
 		return r;
@@ -110,6 +119,8 @@ int edit_write(struct edit *e, const char *path, struct err *err)
 			e->text, size, 64);
 	}
 	if (e->fragments.n && (r = write_read_only(e, end, err)) < 0)
+		return r;
+	if (e->data_size && (r = place_data(e, err)) < 0)
 		return r;
 	for (size_t i = 0; i < twin_copies(e); i++)
 		if (twin_copy(e, i)->body)

@@ -125,3 +125,24 @@ frames() { # PROGRAM
 		[ "$(tail -n 1 after.txt)" = main ]
 	done
 }
+
+@test "eu-stack walks a program that counts" {
+	command -v eu-stack || skip "needs elfutils"
+	gcc -w -O2 -x c - -o waits <<-'END'
+		#include <unistd.h>
+		__attribute__((noipa)) int deep(int n) { if (n) return deep(n - 1) + 1; return pause(); }
+		int main(void) { return deep(3) * 2; }
+	END
+	for file in waits copy; do
+		[ "$file" = waits ] || "$CULPRIT" edit --exact waits -o copy
+		"./$file" &
+		pid=$!
+		until [[ $(cat "/proc/$pid/stat") == *"($file) S"* ]]; do sleep 0.05; done
+		eu-stack -p "$pid" 2>&1 | awk '/^#/ { print $3 }' >"$file.stack" || true
+		kill "$pid"
+		wait "$pid" || true
+	done
+	diff waits.stack copy.stack
+	[ "$(grep -c deep copy.stack)" -ge 1 ]
+	grep -q main copy.stack
+}
