@@ -188,7 +188,7 @@ static uint64_t walk_span(
 {
 	uint64_t address = s->start, found = 0;
 
-	while (address != s->next) {
+	do { /* a block may go to itself */
 		struct insn insn;
 		size_t n;
 		const uint8_t *code = code_at(c, address, &n);
@@ -201,7 +201,7 @@ static uint64_t walk_span(
 		if (is_end(insn.kind) || (s->stops && is_call(insn.kind)))
 			break;
 		address += insn.length;
-	}
+	} while (address != s->next);
 	return found;
 }
 

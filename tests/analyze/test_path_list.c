@@ -130,6 +130,7 @@ static void paths_are_walked(void **state)
 	static const uint64_t want[] = {0x2000, 0x2002, 0x2008, 0x200a, 0x200d};
 	struct counted_scene *sc = *state;
 	struct path_shape s = {.n = 3, .blocks = blocks}, bad = {.n = 2, .blocks = away};
+	struct path_shape around = {.n = 1, .blocks = blocks, .end = PATH_NEXT, .next = 0x2000};
 	struct selected_image *im;
 	struct path_codes *codes;
 	struct path_code *c;
@@ -146,6 +147,7 @@ static void paths_are_walked(void **state)
 	assert_memory_equal(got, want, sizeof want);
 	assert_int_equal(path_code_length(c, &s), 5);
 	assert_int_equal(path_code_length(c, &bad), 0);
+	assert_int_equal(path_code_length(c, &around), 2);
 	path_code_destroy(c);
 	assert_int_equal(
 		path_code_create(codes, im, store_procedure_at(&im->procedures, 0x3000), &c),
