@@ -6,15 +6,18 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/edit_report.h"
+#include "context/arena.h"
+#include "context/context.h"
 #include "edit/exact.h"
 #include "edit/guide.h"
-#include "paths/paths.h"
+#include "paths/tool.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct edit_verb {
 	const char *program, *output, *kind, *refine, *metric;
@@ -34,6 +37,7 @@ enum {
 	EDIT_JSON,
 	EDIT_EXACT,
 	EDIT_PATHS,
+	EDIT_CONTEXT,
 	EDIT_FULL,
 	EDIT_REFINE,
 	EDIT_METRIC,
@@ -61,6 +65,9 @@ static int take_option(struct edit_verb *v, int c)
 		return 0;
 	case EDIT_REFINE:
 		v->refine = optarg;
+		return 0;
+	case EDIT_CONTEXT:
+		v->kind = "context";
 		return 0;
 	case EDIT_FULL:
 		v->full = true;
@@ -106,7 +113,7 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 	if (!v->output && !v->report)
 		return cmd_usage("edit", "name the edited copy with -o, or ask for --report");
 	if (v->atomic && !strcmp(v->kind, "null"))
-		return cmd_usage("edit", "--atomic goes with --exact and --paths");
+		return cmd_usage("edit", "--atomic goes with --exact, --paths and --context");
 	if (v->per_thread && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--per-thread goes with --exact");
 	if ((v->full || v->metric) && strcmp(v->kind, "paths"))
@@ -128,7 +135,9 @@ static int parse(struct edit_verb *v, int argc, char **argv)
 {
 	static const struct option options[] = {{"output", required_argument, NULL, 'o'},
 		{"null", no_argument, NULL, EDIT_NULL}, {"exact", no_argument, NULL, EDIT_EXACT},
-		{"paths", no_argument, NULL, EDIT_PATHS}, {"full", no_argument, NULL, EDIT_FULL},
+		{"paths", no_argument, NULL, EDIT_PATHS},
+		{"context", no_argument, NULL, EDIT_CONTEXT},
+		{"full", no_argument, NULL, EDIT_FULL},
 		{"refine", required_argument, NULL, EDIT_REFINE},
 		{"metric", required_argument, NULL, EDIT_METRIC},
 		{"atomic", no_argument, NULL, EDIT_ATOMIC},
@@ -224,52 +233,33 @@ static int write_map(const char *output, const struct buf *map, struct err *e)
 	return cmd_output_close(path, out, e);
 }
 
-static int write_exact(const struct edit_verb *v, struct edit *edit, struct err *e)
+/* What a copy counts into must be there before it runs only where it is more than zeros. */
+static int make_counts(const struct edit_verb *v, const char *counts, struct err *e)
 {
-	_cleanup_free_ char *counts = NULL;
-	struct exact_options o = {.atomic = v->atomic, .per_thread = v->per_thread};
-	struct guide *guide = NULL;
-	struct exact *x = NULL;
-	struct buf map = {0};
-	int r = counts_path(v->output, &counts, e);
-
-	if (!r && v->refine)
-		r = guide_create(v->refine, image_id(edit_image(edit)), &guide, e);
-	o.counts = counts;
-	o.guide = guide;
-	if (!r)
-		r = exact_create(edit, &o, &x, &map, e);
-	if (!r)
-		r = edit_write(edit, v->output, e);
-	if (!r)
-		r = write_map(v->output, &map, e);
-	exact_destroy(x);
-	guide_destroy(guide);
-	buf_deinit(&map);
-	return r;
+	if (strcmp(v->kind, "context"))
+		return 0;
+	if (unlink(counts) && errno != ENOENT)
+		return err_errno(e, -errno, "%s: cannot be replaced", counts);
+	return context_arena_create(counts, e);
 }
 
-static int write_paths(const struct edit_verb *v, struct edit *edit, struct err *e)
+static int write_counting(
+	const struct edit_verb *v, struct edit *edit, const struct edit_tool *tool, struct err *e)
 {
 	_cleanup_free_ char *counts = NULL;
-	struct paths_options o = {.atomic = v->atomic, .full = v->full, .metric = v->metric};
-	struct guide *guide = NULL;
-	struct paths *p = NULL;
 	struct buf map = {0};
+	void *state = NULL;
 	int r = counts_path(v->output, &counts, e);
 
-	if (!r && v->refine)
-		r = guide_create(v->refine, image_id(edit_image(edit)), &guide, e);
-	o.counts = counts;
-	o.guide = guide;
 	if (!r)
-		r = paths_create(edit, &o, &p, &map, e);
+		r = tool->apply(tool->options, edit, counts, &state, &map, e);
 	if (!r)
 		r = edit_write(edit, v->output, e);
 	if (!r)
 		r = write_map(v->output, &map, e);
-	paths_destroy(p);
-	guide_destroy(guide);
+	if (!r)
+		r = make_counts(v, counts, e);
+	tool->release(state);
 	buf_deinit(&map);
 	return r;
 }
@@ -280,6 +270,33 @@ static int write_null(const struct edit_verb *v, struct edit *edit, struct err *
 	return edit_write(edit, v->output, e);
 }
 
+static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *e)
+{
+	struct exact_options exact = {.atomic = v->atomic, .per_thread = v->per_thread};
+	struct paths_options paths = {
+		.atomic = v->atomic, .full = v->full, .metric = v->metric};
+	struct context_options context = {.atomic = v->atomic};
+	struct guide *guide = NULL;
+	struct edit_tool tool;
+	int r = 0;
+
+	if (!strcmp(v->kind, "null"))
+		return write_null(v, edit, e);
+	if (v->refine)
+		r = guide_create(v->refine, image_id(edit_image(edit)), &guide, e);
+	exact.guide = paths.guide = guide;
+	if (!strcmp(v->kind, "exact"))
+		exact_tool(&exact, &tool);
+	else if (!strcmp(v->kind, "paths"))
+		paths_tool(&paths, &tool);
+	else
+		context_tool(&context, &tool);
+	if (!r)
+		r = write_counting(v, edit, &tool, e);
+	guide_destroy(guide);
+	return r;
+}
+
 static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	int r = choose(edit, v->program, &v->only, true, e);
@@ -287,9 +304,7 @@ static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
 	if (!r)
 		r = choose(edit, v->program, &v->skip, false, e);
 	if (!r && v->output)
-		r = !strcmp(v->kind, "exact")   ? write_exact(v, edit, e)
-		    : !strcmp(v->kind, "paths") ? write_paths(v, edit, e)
-						: write_null(v, edit, e);
+		r = write_copy(v, edit, e);
 	cmd_progress_end();
 	if (!r && v->report)
 		edit_report(edit, v->program, v->json);

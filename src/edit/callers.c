@@ -67,7 +67,7 @@ bool *callers_outside(struct edit *e)
 	bool *outside = xcalloc(e->nfunctions + 1, sizeof *outside);
 	bool *inside = xcalloc(e->nfunctions + 1, sizeof *inside);
 	const struct image_data *data = program_data(e->program);
-	bool known = data && !image_data_is_fixed(data) && note_exported(e, outside);
+	bool known = data && note_exported(e, outside);
 
 	for (size_t i = 0; i < e->nfunctions; i++) {
 		if (e->list[i]->flow)

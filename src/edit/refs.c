@@ -1,7 +1,9 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "edit/edit_internal.h"
 #include "flow/program.h"
+#include "image/data.h"
 #include "isa/decode.h"
 
 /*
@@ -114,6 +116,33 @@ static void note_gaps(struct refs *r)
 			note_gap(r, &all[i]);
 }
 
+/*
+ * Where the file is linked to a fixed address, any four bytes of code may be that of a function.
+ * There are few that only look so.
+ */
+static void note_constants(struct refs *r, const struct range *range)
+{
+	const uint8_t *code = edit_code(r->e, range->start, range->size);
+
+	for (uint64_t i = 0; code && i + sizeof(uint32_t) <= range->size; i++) {
+		uint32_t value;
+		memcpy(&value, code + i, sizeof value);
+		struct function *f = function_at(r, value);
+		if (f)
+			f->referred |= f->public.procedure->start == value;
+	}
+}
+
+static void note_all_constants(struct refs *r)
+{
+	const struct procedure *all;
+	size_t n = image_procedures(r->e->image, &all);
+
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < all[i].nranges; k++)
+			note_constants(r, &all[i].ranges[k]);
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -157,6 +186,8 @@ void refs_find(struct edit *e)
 		if (e->list[i]->flow)
 			note_flow(&r, e->list[i]->procedure, e->list[i]->flow);
 	note_gaps(&r);
+	if (program_data(e->program) && image_data_is_fixed(program_data(e->program)))
+		note_all_constants(&r);
 	drop_entries(&r);
 	program_note_entered(e->program, r.entered.p, r.entered.n);
 	vec_each (address, &r.entered) {
