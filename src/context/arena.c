@@ -35,12 +35,16 @@ int context_arena_create(const char *path, struct err *e)
 {
 	_cleanup_free_ uint8_t *head = xcalloc(1, CONTEXT_FIRST);
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct stat st;
 	int rc;
 
-	if (fd < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_errno(e, -errno, "%s: cannot be made", path);
-	*(struct context_arena *)head = (struct context_arena){
-		.magic = CONTEXT_MAGIC, .used = CONTEXT_FIRST, .there = FIRST_ROOM};
+	*(struct context_arena *)head = (struct context_arena){.magic = CONTEXT_MAGIC,
+		.used = CONTEXT_FIRST,
+		.there = FIRST_ROOM,
+		.device = st.st_dev,
+		.inode = st.st_ino};
 	put_lost(head);
 	rc = -posix_fallocate(fd, 0, FIRST_ROOM);
 	if (!rc)

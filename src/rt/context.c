@@ -5,10 +5,11 @@
 
 #include <errno.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
-#define PAGE        4096
-#define CHUNK_LEAST ((uint64_t)1 << 20)
-#define CHUNK_MOST  ((uint64_t)64 << 20)
+#define PAGE      4096
+#define CHUNK     ((uint64_t)1 << 20) /* the file grows by whole ones */
+#define MORE_MOST ((uint64_t)64 << 20)
 
 /* One procedure that is looked for in a slot. */
 struct wanted {
@@ -50,6 +51,7 @@ static long open_file(void)
 static bool grow_file(uint64_t from, uint64_t to)
 {
 	struct rlimit limit;
+	struct stat st;
 	long fd, result = sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit);
 
 	if (sys_failed(result) || limit.rlim_cur < to)
@@ -57,7 +59,11 @@ static bool grow_file(uint64_t from, uint64_t to)
 	fd = open_file();
 	if (sys_failed(fd))
 		return false;
-	result = sys_call(SYS_fallocate, fd, 0, (long)from, (long)(to - from));
+	result = sys_call(SYS_fstat, fd, (long)&st, 0, 0);
+	if (!sys_failed(result) && (st.st_dev != arena()->device || st.st_ino != arena()->inode))
+		result = -ESTALE;
+	if (!sys_failed(result))
+		result = sys_call(SYS_fallocate, fd, 0, (long)from, (long)(to - from));
 	sys_close(fd);
 	return !sys_failed(result);
 }
@@ -65,10 +71,8 @@ static bool grow_file(uint64_t from, uint64_t to)
 static bool make_there(uint64_t end)
 {
 	uint64_t there = read_word(&arena()->there);
-	uint64_t more = there / 4 < CHUNK_LEAST  ? CHUNK_LEAST
-			: there / 4 > CHUNK_MOST ? CHUNK_MOST
-						 : there / 4;
-	uint64_t to = (end + more - 1) / more * more;
+	uint64_t more = there / 4 < MORE_MOST ? there / 4 : MORE_MOST;
+	uint64_t to = ((end + more) / CHUNK + 1) * CHUNK;
 
 	if (end <= there)
 		return true;

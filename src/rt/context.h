@@ -77,10 +77,11 @@ struct context_root {
 
 struct context_arena {
 	uint64_t magic;
-	uint64_t used;  /* bytes of the file that are given out */
-	uint64_t there; /* bytes of the file that exist */
-	uint64_t full;  /* it could not grow any more */
-	uint64_t roots; /* address of the first, 0 */
+	uint64_t used;          /* bytes of the file that are given out */
+	uint64_t there;         /* bytes of the file that exist */
+	uint64_t full;          /* it could not grow any more */
+	uint64_t roots;         /* address of the first, 0 */
+	uint64_t device, inode; /* of the file: other paths may lead to others */
 };
 
 /* What is lost has room for all sites of any procedure, on both sides. */
