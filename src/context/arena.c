@@ -28,7 +28,7 @@ static void put_lost(uint8_t *from)
 		.next = address,
 		.slots = CONTEXT_SLOTS_MAX};
 	for (uint32_t i = 0; i < CONTEXT_SLOTS_MAX; i++)
-		r->slot[i] = address + offsetof(struct context_record, nobody);
+		context_slots(r)[i] = address + offsetof(struct context_record, nobody);
 }
 
 int context_arena_create(const char *path, struct err *e)
@@ -263,7 +263,7 @@ static int read_fan(struct reading *r, struct level *l, const struct context_fan
 /* One step of the topmost record; records that it comes to are put on top. */
 static int read_slot(struct reading *r, struct level *l)
 {
-	uint64_t content = l->record->slot[l->next_slot];
+	uint64_t content = context_slots(l->record)[l->next_slot];
 	const struct context_fan *fan = object_at(r, content, sizeof(struct context_fan));
 	uint32_t slot = l->next_slot;
 

@@ -159,7 +159,7 @@ static void at_call(struct context *c, const struct survey_function *f,
 
 static void at_calls(struct context *c, const struct survey_function *f)
 {
-	int64_t count = 0, slot = offsetof(struct context_record, slot);
+	int64_t count = 0, slot = sizeof(struct context_record);
 
 	for (uint32_t i = f->first; i < f->first + f->calls; i++) {
 		const struct survey_call *call = &c->survey.calls.p[i];

@@ -109,7 +109,7 @@ static void set_record(
 	r->counts = shape.counts;
 	r->slots = shape.slots;
 	for (uint32_t i = 0; i < shape.slots; i++)
-		r->slot[i] = (uint64_t)&r->nobody;
+		context_slots(r)[i] = (uint64_t)&r->nobody;
 }
 
 static struct context_record *owner_of(uint64_t content)
@@ -358,7 +358,7 @@ static uint64_t *slot_in_vain(void)
 	if (sys_failed(at))
 		__builtin_trap();
 	set_record(r, CONTEXT_LOST, 0, (struct context_shape){0, CONTEXT_SLOTS_MAX});
-	return r->slot;
+	return context_slots(r);
 }
 
 /* For a thread that has none yet. */
@@ -369,7 +369,7 @@ static uint64_t *first_slot(void)
 	if (!have_arena())
 		return slot_in_vain();
 	root = find_root();
-	return root ? &root->slot : record_at(CONTEXT_ARENA + CONTEXT_LOST_AT)->slot;
+	return root ? &root->slot : context_slots(record_at(CONTEXT_ARENA + CONTEXT_LOST_AT));
 }
 
 /* ---- for programs ---- */

@@ -57,8 +57,12 @@ struct context_record {
 	uint64_t metric;        /* its own, without callees */
 	uint32_t counts, slots; /* words before it and behind it */
 	uint64_t nobody;        /* 0 */
-	uint64_t slot[];
 };
+
+static inline uint64_t *context_slots(const struct context_record *r)
+{
+	return (uint64_t *)(r + 1);
+}
 
 struct context_fan {
 	uint64_t kind, spare[2];

@@ -173,7 +173,7 @@ static void call(struct program *p, unsigned procedure, uint32_t parent, uint64_
 		callee = number < COUNTED + 2 ? (procedure + number) % (PROCEDURES - 1)
 					      : draw(p, PROCEDURES - 1);
 		if (r)
-			set_word((uint64_t)&r->slot[number - COUNTED]);
+			set_word((uint64_t)&context_slots(r)[number - COUNTED]);
 		call(p, callee, node, sites[number].at, depth + 1);
 	}
 	set_word(before);
@@ -257,7 +257,7 @@ static void deep_recursion(void **state)
 	for (unsigned i = 0; i < DEEP; i++) {
 		struct context_record *r = enter(LEAVES + i % 3);
 
-		set_word((uint64_t)&r->slot[0]);
+		set_word((uint64_t)context_slots(r));
 		first = first ? first : r;
 		assert_true(i % 3 || r == first);
 	}
