@@ -141,6 +141,19 @@ static void judge_returns(const struct edit *e, struct function *f)
 		edit_refuse(f, "return addresses that data tells", at);
 }
 
+/*
+ * Calls without a frame description: whoever walks such stacks knows their return addresses by
+ * tables of his own (the builtins of V8).
+ */
+static void judge_undescribed(struct function *f)
+{
+	const struct flow *flow = f->public.flow;
+
+	for (uint32_t k = 0; k < flow->nblocks; k++)
+		if (flow->blocks[k].end == FLOW_CALLS)
+			edit_refuse(f, "calls without a frame description", flow->blocks[k].start);
+}
+
 void edit_judge(struct edit *e, struct function *f)
 {
 	const struct flow *flow = f->public.flow;
@@ -158,6 +171,8 @@ void edit_judge(struct edit *e, struct function *f)
 	if (flow->flags & FLOW_HAS_OVERLAPS)
 		edit_refuse(f, "instructions that overlap", p->start);
 	judge_returns(e, f);
+	if (f->undescribed)
+		judge_undescribed(f);
 	for (uint32_t i = 0; i < flow->njumps; i++)
 		judge_jump(f, &flow->jumps[i]);
 	for (uint32_t i = 0; i < flow->ninsns; i++)
@@ -206,6 +221,18 @@ static bool is_sized(const struct symbols *symbols, const struct range *r)
 	return false;
 }
 
+/* V8's builtins are copied to where it compiles to, which they must not notice. */
+static bool has_v8(const struct symbols *symbols)
+{
+	static const char name[] = "v8_Default_embedded_blob_code_";
+
+	for (size_t i = 0; i < symbols->list.n; i++)
+		if (symbols->list.p[i].name_size == sizeof name - 1 &&
+			!memcmp(symbols->list.p[i].name, name, sizeof name - 1))
+			return true;
+	return false;
+}
+
 /* Without a frame description or a symbol with a size the extent of a function is a guess. */
 static void refuse_undescribed(struct edit *e, const struct elf_file *file)
 {
@@ -217,14 +244,18 @@ static void refuse_undescribed(struct edit *e, const struct elf_file *file)
 	vec_sort(&fdes.list, fde_by_start);
 	symbols_read_file(&symbols, file);
 	vec_sort(&symbols.list, symbol_by_start);
+	bool v8 = has_v8(&symbols);
 	for (size_t i = 0; i < e->nfunctions; i++) {
 		const struct procedure *p = e->functions[i].public.procedure;
 		while (next < fdes.list.n &&
 			fdes.list.p[next].start + fdes.list.p[next].size <= p->start)
 			next++;
-		if ((next == fdes.list.n || p->start < fdes.list.p[next].start) &&
-			!is_sized(&symbols, &p->ranges[0]))
+		e->functions[i].undescribed =
+			next == fdes.list.n || p->start < fdes.list.p[next].start;
+		if (e->functions[i].undescribed && !is_sized(&symbols, &p->ranges[0]))
 			edit_refuse(&e->functions[i], "no frame description", p->start);
+		else if (e->functions[i].undescribed && v8)
+			edit_refuse(&e->functions[i], "code that is copied elsewhere", p->start);
 	}
 	vec_deinit(&fdes.list);
 	symbols_deinit(&symbols);

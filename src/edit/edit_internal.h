@@ -145,6 +145,7 @@ struct function {
 	VEC(struct point) points; /* by address */
 	uint32_t *group;          /* by edge, as edit_edge_group says; NULL: each is one */
 	bool referred;            /* its address is taken, or code that nobody describes calls it */
+	bool undescribed;         /* without a frame description: only a symbol tells its extent */
 	size_t procedure;         /* its number in the image, once liveness was asked for */
 	VEC(struct insertion) insertions;
 	struct pad *pad; /* of the first copy, for both; NULL: its frame is as it was */
