@@ -173,7 +173,7 @@ _culprit() {
 	export)
 		case $previous in
 		-f | --format)
-			COMPREPLY=($(compgen -W "counts edges" -- "$word"))
+			COMPREPLY=($(compgen -W "counts edges folded" -- "$word"))
 			return
 			;;
 		-o | --output)

@@ -9,6 +9,7 @@
 #include "cmd/calls_view.h"
 #include "cmd/path_format.h"
 #include "export/flame.h"
+#include "export/folded.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -215,35 +216,6 @@ static void print_json(const struct calls_view *v)
 
 /* ---- for other programs ---- */
 
-/* A frame's name may have what separates frames, or ends a line. */
-static void put_folded(FILE *out, const char *name)
-{
-	for (; *name; name++)
-		fputc(*name == ';' ? ':' : (unsigned char)*name < 0x20 ? '?' : *name, out);
-}
-
-static void print_folded(const struct calls_view *v, FILE *out)
-{
-	const struct context_procedure *procedures;
-	const struct context_node *nodes;
-	size_t n = context_tree_nodes(v->tree, &nodes);
-	calls_chain chain = {0};
-
-	context_tree_procedures(v->tree, &procedures);
-	for (size_t i = 0; i < n; i++) {
-		if (nodes[i].own < 1)
-			continue;
-		calls_chain_of(v, &nodes[i], &chain);
-		vec_each (at, &chain) {
-			if (at != chain.p)
-				fputc(';', out);
-			put_folded(out, procedures[nodes[*at].procedure].name);
-		}
-		fprintf(out, " %.0f\n", nodes[i].own);
-	}
-	vec_deinit(&chain);
-}
-
 static void print_svg(const struct calls_view *v, FILE *out)
 {
 	const struct context_procedure *procedures;
@@ -271,14 +243,14 @@ static void print_svg(const struct calls_view *v, FILE *out)
 static int print_other(const struct calls_view *v, struct err *e)
 {
 	FILE *out = stdout;
-	int rc = v->output ? cmd_output_open(v->output, &out, e) : 0;
+	int rc = report_output(&v->report, v->output, &out, e);
 
 	if (rc)
 		return rc;
 	if (v->form == CALLS_SVG)
 		print_svg(v, out);
 	else
-		print_folded(v, out);
+		folded_write(v->tree, out);
 	return v->output ? cmd_output_close(v->output, out, e) : 0;
 }
 

@@ -191,6 +191,9 @@ static inline double share_of(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : 0;
 }
 
+/* Opens what -o names (NULL: *out stays), unless it is the database. cmd_output_close closes it. */
+int report_output(const struct report *r, const char *path, FILE **out, struct err *e);
+
 /* Starts the pager unless told otherwise. */
 void report_pager(const struct report *r);
 

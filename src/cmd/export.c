@@ -1,18 +1,19 @@
 /*
  * culprit export: what a database holds, for other programs.
  */
+#include "analyze/context_tree.h"
 #include "analyze/edge_tally.h"
 #include "analyze/exact_counts.h"
 #include "analyze/frequencies.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "export/folded.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct format;
 
@@ -29,6 +30,7 @@ struct exporting {
 	struct edge_tally *edges;       /* -f edges */
 	VEC(struct exported) estimates; /* -f counts, by path */
 	struct exact_counts *exact;     /* the same, as edited programs counted */
+	struct context_tree *contexts;  /* -f folded */
 	uint64_t left_out;              /* samples without code */
 };
 
@@ -295,6 +297,24 @@ static void note_counts(const struct writing *w)
 		cmd_note("no samples and no exact counts in what was selected");
 }
 
+/* ---- folded stacks ---- */
+
+static int load_folded(struct exporting *x, struct err *e)
+{
+	return context_tree_create(x->report.sel,
+		&(struct context_tree_options){.procedure = x->report.procedure}, &x->contexts, e);
+}
+
+static void print_folded(struct writing *w)
+{
+	folded_write(w->x->contexts, w->out);
+}
+
+static void note_folded(const struct writing *w)
+{
+	(void)w;
+}
+
 /* ---- formats ---- */
 
 struct format {
@@ -307,6 +327,7 @@ struct format {
 static const struct format formats[] = {
 	{"counts", load_counts, print_counts, note_counts},
 	{"edges", load_edges, print_edges, note_edges},
+	{"folded", load_folded, print_folded, note_folded},
 };
 
 static const struct format *format_named(const char *name)
@@ -315,25 +336,6 @@ static const struct format *format_named(const char *name)
 		if (!strcmp(formats[i].name, name))
 			return &formats[i];
 	return NULL;
-}
-
-/* ---- where it goes ---- */
-
-static bool same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-static int open_output(const struct exporting *x, FILE **out, struct err *e)
-{
-	if (!x->output)
-		return 0;
-	if (same_file(x->output, x->report.input))
-		return err_set(e, -EINVAL, "%s: is the database itself: name another file with -o",
-			x->output);
-	return cmd_output_open(x->output, out, e);
 }
 
 /* ---- options ---- */
@@ -346,7 +348,8 @@ static int export_option(void *arg, int c, const char *value)
 	case 'f':
 		x->format = format_named(value);
 		return x->format ? 0
-				 : cmd_usage("export", "-f takes counts or edges, not '%s'", value);
+				 : cmd_usage("export", "-f takes counts, edges or folded, not '%s'",
+					   value);
 	case 'o':
 		x->output = value;
 		return 0;
@@ -366,7 +369,7 @@ static int parse(struct exporting *x, int argc, char **argv)
 	if (!rc)
 		rc = report_no_operand("export", argc, argv);
 	if (!rc && !x->format)
-		return cmd_usage("export", "name a format: -f counts, -f edges");
+		return cmd_usage("export", "name a format: -f counts, -f edges, -f folded");
 	return rc;
 }
 
@@ -381,7 +384,7 @@ static int export(struct exporting *x, struct err *e)
 	if (!rc)
 		rc = x->format->load(x, e);
 	if (!rc)
-		rc = open_output(x, &w.out, e);
+		rc = report_output(&x->report, x->output, &w.out, e);
 	if (rc)
 		return rc;
 	x->format->print(&w);
@@ -408,6 +411,7 @@ int cmd_export(int argc, char **argv)
 	vec_deinit(&x.estimates);
 	exact_counts_destroy(x.exact);
 	edge_tally_destroy(x.edges);
+	context_tree_destroy(x.contexts);
 	report_deinit(&x.report);
 	return code;
 }

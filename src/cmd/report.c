@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int add_events(struct report *r, const char *arg, struct err *e)
@@ -276,6 +277,23 @@ int report_choose(const struct report *r, const struct tally *t, const char *wha
 		*out = rows[0];
 	free(rows);
 	return rc;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int report_output(const struct report *r, const char *path, FILE **out, struct err *e)
+{
+	if (!path)
+		return 0;
+	if (is_same_file(path, r->input))
+		return err_set(
+			e, -EINVAL, "%s: is the database itself: name another file with -o", path);
+	return cmd_output_open(path, out, e);
 }
 
 void report_epochs_note(const struct report *r)

@@ -50,7 +50,7 @@
 		"      --atomic        with these: exact for threads and forks too, slower\n"      \
 		"      --counted FILE  what a copy that 'edit --exact' made has counted\n"         \
 		"  -o, --output FILE   the database (default culprit.db)\n"                        \
-		"  -g                  call paths too, from the height of the stack\n"                  \
+		"  -g                  call paths too, from the height of the stack\n"             \
 		"      --no-inherit    do not follow children\n"                                   \
 		"      --values        keep the values that instructions see (culprit values)\n"   \
 		"      --values=upcall the same from inside the command, with load latencies\n"    \
@@ -156,9 +156,10 @@
 		"      --min-share S   rows with at least this share (--fail-over: "               \
 		"1%)\n" REPORT_USAGE)                                                              \
 	X(export, "how often code ran, for other programs",                                        \
-		"usage: culprit export -f counts|edges [options]\n"                                \
+		"usage: culprit export -f counts|edges|folded [options]\n"                         \
 		"  -f, --format FORMAT counts: how often blocks and edges ran, estimated\n"        \
 		"                      edges: edge samples, as they were seen\n"                   \
+		"                      folded: calling contexts, for flame graphs\n"               \
 		"  -o, --output FILE   where to (default: standard output)\n" FILTER_USAGE)        \
 	X(edit, "a copy of a program or library with code added, that runs as before",             \
 		"usage: culprit edit [options] -o EDITED PROGRAM\n"                                \

@@ -45,6 +45,9 @@ calls() { # [OPTION...]
 @test "folded stacks and a flame graph" {
 	calls --folded >out
 	printf '%s\n' 'main 10' 'main;f 1000' 'main;f;h 500' 'main;f;h;g 250' | diff out -
+	"$CULPRIT" export -f folded -i "$db" | diff out -
+	run "$CULPRIT" calls -i "$db" --svg -o "$db"
+	fails_with 2 "is the database itself"
 	calls --svg -o a.svg
 	grep -q '<title>h: 42.61%, 750 tsc</title>' a.svg
 	calls --svg | diff a.svg -

@@ -100,7 +100,7 @@ END
 		[[ "$output" =~ "culprit help export" ]] || { echo "export $args: $output"; false; }
 	done
 	run "$CULPRIT" export -f bolt
-	[ "$output" = "culprit export: -f takes counts or edges, not 'bolt'; see 'culprit help export'" ]
+	[ "$output" = "culprit export: -f takes counts, edges or folded, not 'bolt'; see 'culprit help export'" ]
 }
 
 @test "counts: blocks and edges of what has code, with its scale" {
