@@ -116,8 +116,12 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "--atomic goes with --exact, --paths and --context");
 	if (v->per_thread && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--per-thread goes with --exact");
-	if ((v->full || v->metric) && strcmp(v->kind, "paths"))
-		return cmd_usage("edit", "--full and --metric go with --paths");
+	if (v->full && strcmp(v->kind, "paths"))
+		return cmd_usage("edit", "--full goes with --paths");
+	if (v->metric && strcmp(v->kind, "paths") && strcmp(v->kind, "context"))
+		return cmd_usage("edit", "--metric goes with --paths and --context");
+	if (v->metric && strcmp(v->metric, "tsc"))
+		return cmd_usage("edit", "the only metric is tsc, not '%s'", v->metric);
 	if (v->refine && strcmp(v->kind, "paths") && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--refine goes with --exact and --paths");
 	if (v->full && v->refine)
@@ -273,9 +277,8 @@ static int write_null(const struct edit_verb *v, struct edit *edit, struct err *
 static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	struct exact_options exact = {.atomic = v->atomic, .per_thread = v->per_thread};
-	struct paths_options paths = {
-		.atomic = v->atomic, .full = v->full, .metric = v->metric};
-	struct context_options context = {.atomic = v->atomic};
+	struct paths_options paths = {.atomic = v->atomic, .full = v->full, .metric = v->metric};
+	struct context_options context = {.atomic = v->atomic, .timed = v->metric};
 	struct guide *guide = NULL;
 	struct edit_tool tool;
 	int r = 0;

@@ -22,6 +22,7 @@ static struct context_own *own_of(struct edited_run *r)
 	if (!own) {
 		own = r->own = xcalloc(1, sizeof *own);
 		own->options.atomic = r->choice->atomic;
+		own->options.timed = r->choice->metrics.n;
 	}
 	return own;
 }
@@ -80,8 +81,14 @@ static void add_results(
 static int read_tree(struct edited_run *r, struct context_map *maps, struct err *e)
 {
 	struct context_own *own = own_of(r);
-	struct call_tree *tree = call_tree_create(NULL);
-	int rc = context_arena_load(r->files.p[0].counts, maps, r->files.n, tree, &own->sum, e);
+	struct metric_names names = {0};
+	struct call_tree *tree;
+	int rc;
+
+	if (own->options.timed)
+		metric_add(&names, "tsc");
+	tree = call_tree_create(&names);
+	rc = context_arena_load(r->files.p[0].counts, maps, r->files.n, tree, &own->sum, e);
 
 	own->contexts = call_tree_size(tree);
 	for (uint32_t i = 0; i < own->contexts; i++)

@@ -441,8 +441,10 @@ int edited_check(const struct edited_choice *c, char **command)
 		(c->metrics.n > 1 || strcmp(c->metrics.p[0], "tsc") || c->full))
 		return cmd_usage(
 			"record", "paths are measured by --metric tsc only, and not with --full");
-	if ((c->metrics.n && c->context) || (c->paths && c->context))
-		return cmd_usage("record", "contexts with metrics and by path are not there yet");
+	if (c->context && c->metrics.n && (c->metrics.n > 1 || strcmp(c->metrics.p[0], "tsc")))
+		return cmd_usage("record", "contexts are measured by --metric tsc only");
+	if (c->paths && c->context)
+		return cmd_usage("record", "paths by context are not there yet");
 	if (!kind_of(c))
 		return cmd_usage("record", "--%s is not there yet", name_of(c));
 	return 0;

@@ -25,6 +25,7 @@ static void put_lost(uint8_t *from)
 
 	*r = (struct context_record){.procedure = CONTEXT_LOST,
 		.body = address,
+		.parent = address,
 		.next = address,
 		.slots = CONTEXT_SLOTS_MAX};
 	for (uint32_t i = 0; i < CONTEXT_SLOTS_MAX; i++)
@@ -211,6 +212,7 @@ static int read_record(
 	at = place_of(r, record->procedure, site);
 	node = call_tree_child(r->tree, owner->node, &at);
 	call_tree_node(r->tree, node)->count += record->count;
+	call_tree_node(r->tree, node)->metrics[0] += record->metric;
 	r->sum->records++;
 	enter_record(r, record, address, node);
 	return 0;

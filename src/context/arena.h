@@ -26,7 +26,8 @@ struct context_summary {
 	bool shared; /* a parent and a child of fork may have counted at once */
 };
 
-/* Adds everything to the tree; maps are of all images that were edited. -EBADMSG. */
+/* Adds everything to the tree, what was measured as its first metric; maps are of all images that
+ * were edited. -EBADMSG. */
 int context_arena_read(const void *p, size_t n, const struct context_map *maps, size_t nmaps,
 	struct call_tree *out, struct context_summary *sum);
 /* The same of a file. */

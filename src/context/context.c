@@ -16,30 +16,65 @@
 
 /*
  * What is put where. a0 is the procedure's number in the tree, a1 the routine, a2 its number in the
- * image, a3 its place in a fan; the thread's word is at 128, in a record the count at 8, the body
- * at 16.
+ * image, a3 its place in a fan; the thread's words are at 128 and 136, in a record the count at 8,
+ * the body at 16, the parent at 24 and the metric at 40. %1$s makes it atomic.
  */
-enum { NARROW, NARROW_KEEPS, WIDE, WIDE_KEEPS, ANNOUNCE, PASS_ON, END_THREAD, COUNT, SNIPPETS };
+enum {
+	NARROW,
+	NARROW_KEEPS,
+	WIDE,
+	WIDE_KEEPS,
+	ANNOUNCE,
+	PASS_ON,
+	CHARGE,
+	END_THREAD,
+	COUNT,
+	SNIPPETS
+};
 
 #define FIND_NARROW "t0 = tls[128]; t0 = [t0]; if [t0] == a0 goto same; t0 = call a1(a2); same: "
 #define FIND_WIDE                                                                  \
 	"t1 = tls[128]; if t1 == 0 goto new; t0 = [t1]; if [t0] == a0 goto same; " \
 	"if [t0] != 1 goto new; t0 = [t0 + a3]; if [t0] == a0 goto same; "         \
 	"new: t0 = call a1(a2); t1 = tls[128]; same: "
+#define COUNT_ENTRY "%1$s[t0 + 8] += 1; "
+#define KEEP        "v0 = [t0 + 16]; "
+#define KEEP_BOTH   KEEP "v1 = t1; "
+
+/* How long it took since the clock was read last: whose it was. */
+#define SINCE         "t2 = rdtsc; t3 = t2; t3 -= tls[136]; tls[136] = t2; "
+#define CHARGE_OWN    SINCE "%1$s[v0 + 40] += t3; "
+#define CHARGE_CALLER SINCE "t2 = [t0 + 24]; %1$s[t2 + 40] += t3; "
 
 static const char *const texts[SNIPPETS] = {
-	[NARROW] = FIND_NARROW "%s[t0 + 8] += 1",
-	[NARROW_KEEPS] = FIND_NARROW "%s[t0 + 8] += 1; v0 = [t0 + 16]",
-	[WIDE] = FIND_WIDE "%s[t0 + 8] += 1",
-	[WIDE_KEEPS] = FIND_WIDE "%s[t0 + 8] += 1; v0 = [t0 + 16]; v1 = t1",
+	[NARROW] = FIND_NARROW COUNT_ENTRY,
+	[NARROW_KEEPS] = FIND_NARROW COUNT_ENTRY KEEP,
+	[WIDE] = FIND_WIDE COUNT_ENTRY,
+	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY KEEP_BOTH,
 	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
 	[PASS_ON] = "tls[128] = v1",
+	[CHARGE] = CHARGE_OWN,
 	[END_THREAD] = "tls[128] = 0",
-	[COUNT] = "%s[v0 + a0] += 1",
+	[COUNT] = "%1$s[v0 + a0] += 1",
 };
 
-_Static_assert(CONTEXT_WORD == 128 && offsetof(struct context_record, count) == 8 &&
-		       offsetof(struct context_record, body) == 16 && CONTEXT_FAN == 1,
+/*
+ * With a metric. Time that a caller which announces nothing spent before it called belongs to the
+ * record that has the slot, so who may be called so reads the clock at its entry, too.
+ */
+static const char *const timed[SNIPPETS] = {
+	[WIDE] = FIND_WIDE COUNT_ENTRY CHARGE_CALLER,
+	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY CHARGE_CALLER KEEP_BOTH,
+	[ANNOUNCE] = CHARGE_OWN "t0 = &[v0 + a0]; tls[128] = t0",
+	[PASS_ON] = CHARGE_OWN "tls[128] = v1",
+	[END_THREAD] = CHARGE_OWN "tls[128] = 0",
+};
+
+_Static_assert(CONTEXT_WORD == 128 && RT_WORD(RT_WORD_CLOCK) == 136 && CONTEXT_FAN == 1 &&
+		       offsetof(struct context_record, count) == 8 &&
+		       offsetof(struct context_record, body) == 16 &&
+		       offsetof(struct context_record, parent) == 24 &&
+		       offsetof(struct context_record, metric) == 40,
 	"as the snippets have it");
 
 struct context {
@@ -70,9 +105,10 @@ static int make_snippets(struct context *c, struct err *e)
 	int rc = 0;
 
 	for (int i = 0; i < SNIPPETS && !rc; i++) {
+		const char *form = c->options->timed && timed[i] ? timed[i] : texts[i];
 		char text[400];
 
-		snprintf(text, sizeof text, texts[i], c->options->atomic ? "atomic " : "");
+		snprintf(text, sizeof text, form, c->options->atomic ? "atomic " : "");
 		rc = snippet_create(text, &c->snippet[i], e);
 	}
 	return rc;
@@ -180,10 +216,13 @@ static void at_calls(struct context *c, const struct survey_function *f)
 static void at_returns(struct context *c, const struct survey_function *f)
 {
 	const struct flow *flow = f->function->flow;
+	int which = f->outside && f->calls ? PASS_ON : CHARGE;
 
+	if (which == CHARGE && !c->options->timed)
+		return;
 	for (uint32_t i = 0; i < flow->graph.edges; i++)
 		if (flow->edge_kind[i] == FLOW_EDGE_RETURN)
-			edit_on_edge(c->edit, f->function, i, c->snippet[PASS_ON], NULL);
+			edit_on_edge(c->edit, f->function, i, c->snippet[which], NULL);
 }
 
 static void instrument(struct context *c)
@@ -194,10 +233,10 @@ static void instrument(struct context *c)
 		if (!f->moved || f->counted)
 			continue;
 		at_entry(c, f, c->numbers[i]);
-		if (f->keeps)
+		if (f->keeps) {
 			at_calls(c, f);
-		if (f->keeps && f->outside)
 			at_returns(c, f);
+		}
 	}
 }
 
@@ -231,7 +270,7 @@ static int apply(const void *options, struct edit *edit, const char *counts, voi
 	rc = make_snippets(c, e);
 	if (rc)
 		return rc;
-	survey_make(&c->survey, edit);
+	survey_make(&c->survey, edit, c->options->timed);
 	make_map(c);
 	fill_header(c, counts);
 	instrument(c);
@@ -262,5 +301,6 @@ void context_tool(const struct context_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "context%s", o->atomic ? "-atomic" : "");
+	snprintf(out->name, sizeof out->name, "context%s%s", o->atomic ? "-atomic" : "",
+		o->timed ? "-tsc" : "");
 }

@@ -12,6 +12,10 @@
  *
  * Who leaves by a jump to another procedure is shown as its caller, unless it may be called by
  * others itself: then what it jumps to is shown as called by its own caller.
+ *
+ * With a metric the clock is read before calls, at returns, and at entries that nobody may have
+ * announced; what passed since the last reading belongs to the record that was active. Functions
+ * that are not edited count as part of their callers.
  */
 #ifndef CULPRIT_CONTEXT_CONTEXT_H
 #define CULPRIT_CONTEXT_CONTEXT_H
@@ -22,6 +26,7 @@
 
 struct context_options {
 	bool atomic; /* exact also where processes count at once; slower */
+	bool timed;  /* measure the clock's ticks ("tsc") of each context, without its callees */
 };
 
 /* The options must outlive it. */

@@ -13,6 +13,7 @@ struct surveying {
 	struct survey *out;
 	struct edit *edit;
 	struct edit_function **functions;
+	bool measured;
 };
 
 /* ---- who is called ---- */
@@ -126,7 +127,8 @@ static bool take_variables(struct surveying *s, struct survey_function *f)
 {
 	const char *why;
 
-	return f->calls && f->calls <= CONTEXT_SLOTS_MAX && !is_called_inside(f->function->flow) &&
+	return (f->calls || s->measured) && f->calls <= CONTEXT_SLOTS_MAX &&
+	       !is_called_inside(f->function->flow) &&
 	       edit_variable(s->edit, f->function, 0, NULL, &why) &&
 	       edit_variable(s->edit, f->function, 1, NULL, &why);
 }
@@ -147,9 +149,9 @@ static void mark_callees(struct survey *s, const struct survey_function *f)
 	}
 }
 
-void survey_make(struct survey *s, struct edit *e)
+void survey_make(struct survey *s, struct edit *e, bool measured)
 {
-	struct surveying in = {.out = s, .edit = e};
+	struct surveying in = {.out = s, .edit = e, .measured = measured};
 	_cleanup_free_ bool *outside = NULL;
 
 	*s = (struct survey){.n = edit_functions(e, &in.functions)};
@@ -167,7 +169,7 @@ void survey_make(struct survey *s, struct edit *e)
 		find_calls(&in, f);
 		f->outside = outside[i];
 		f->keeps = take_variables(&in, f);
-		f->counted = true;
+		f->counted = !measured;
 	}
 	for (size_t i = 0; i < s->n; i++)
 		mark_callees(s, &s->functions[i]);

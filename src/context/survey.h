@@ -40,8 +40,8 @@ struct survey {
 	VEC(struct survey_call) calls;
 };
 
-/* Takes variables for the functions that need them. */
-void survey_make(struct survey *s, struct edit *e);
+/* Takes variables for the functions that need them; all do that are to be measured. */
+void survey_make(struct survey *s, struct edit *e, bool measured);
 void survey_deinit(struct survey *s);
 
 #endif

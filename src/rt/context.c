@@ -357,7 +357,7 @@ static uint64_t *slot_in_vain(void)
 
 	if (sys_failed(at))
 		__builtin_trap();
-	set_record(r, CONTEXT_LOST, 0, (struct context_shape){0, CONTEXT_SLOTS_MAX});
+	set_record(r, CONTEXT_LOST, (uint64_t)r, (struct context_shape){0, CONTEXT_SLOTS_MAX});
 	return context_slots(r);
 }
 
@@ -384,6 +384,10 @@ uint64_t rt_context_enter(uint64_t number)
 	__asm__("mov %%fs:%c1, %0" : "=r"(slot) : "i"(CONTEXT_WORD));
 	if (!slot) {
 		slot = (uint64_t)first_slot();
+		__asm__ volatile("mov %0, %%fs:%c1"
+				 :
+				 : "r"(__builtin_ia32_rdtsc()), "i"(RT_WORD(RT_WORD_CLOCK))
+				 : "memory");
 		__asm__ volatile("mov %0, %%fs:%c1" : : "r"(slot), "i"(CONTEXT_WORD) : "memory");
 	}
 	return (uint64_t)find_in_slot((uint64_t *)slot, &w);

@@ -52,7 +52,7 @@ struct context_record {
 	uint64_t procedure;
 	uint64_t count;         /* how often it was entered */
 	uint64_t body;          /* address of a record */
-	uint64_t parent;        /* the record with the slot; 0 for roots */
+	uint64_t parent;        /* the record with the slot; 0 for roots; what is lost: itself */
 	uint64_t next;          /* in the ring of those in the same place of a fan */
 	uint64_t metric;        /* its own, without callees */
 	uint32_t counts, slots; /* words before it and behind it */
