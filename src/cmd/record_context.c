@@ -4,6 +4,7 @@
 #include "cmd/record_edited.h"
 #include "context/arena.h"
 #include "context/context.h"
+#include "paths/calibrate.h"
 #include "store/contexts.h"
 
 #include <inttypes.h>
@@ -12,7 +13,7 @@ struct context_own {
 	struct context_options options;
 	struct context_summary sum;
 	uint32_t contexts;
-	uint64_t entries;
+	uint64_t entries, ticks;
 };
 
 static struct context_own *own_of(struct edited_run *r)
@@ -91,8 +92,10 @@ static int read_tree(struct edited_run *r, struct context_map *maps, struct err 
 	rc = context_arena_load(r->files.p[0].counts, maps, r->files.n, tree, &own->sum, e);
 
 	own->contexts = call_tree_size(tree);
-	for (uint32_t i = 0; i < own->contexts; i++)
+	for (uint32_t i = 0; i < own->contexts; i++) {
 		own->entries += call_tree_node(tree, i)->count;
+		own->ticks += call_tree_node(tree, i)->metrics[0];
+	}
 	if (!rc)
 		add_results(r, tree, maps);
 	call_tree_destroy(tree);
@@ -119,12 +122,24 @@ static int read_all(struct edited_run *r, struct err *e)
 	return rc;
 }
 
+/* Two readings for a call, or three: about what a path takes in which nothing happens. */
+static void say_measuring(const struct context_own *own)
+{
+	double each = paths_calibrate();
+
+	cmd_note("what was measured includes about %.0f ticks of measuring for each entry: %.0f%% "
+		 "of all",
+		each, own->ticks ? 100 * each * (double)own->entries / (double)own->ticks : 0);
+}
+
 static void say(struct edited_run *r, const char *database)
 {
 	const struct context_own *own = own_of(r);
 
 	cmd_note("contexts: %" PRIu32 ", entered %" PRIu64 " times, in %" PRIu64 " KB -> %s",
 		own->contexts, own->entries, own->sum.bytes >> 10, database);
+	if (own->options.timed)
+		say_measuring(own);
 	if (own->sum.lost)
 		cmd_note("%" PRIu64 " entries found no room for another context: they are not "
 			 "counted",

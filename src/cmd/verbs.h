@@ -167,6 +167,7 @@
 		"  -o, --output EDITED the edited copy\n"                                          \
 		"      --null          add nothing: all functions are moved only (default)\n"      \
 		"      --exact         count every block and edge, into EDITED.counts\n"           \
+		"      --context       count by calling context, into EDITED.counts\n"             \
 		"      --atomic        with --exact: for threads and forks too, slower\n"          \
 		"      --strict        fill what moved away with traps, to find whoever goes "     \
 		"there\n"                                                                          \

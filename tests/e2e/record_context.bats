@@ -160,6 +160,17 @@ traced() {
 	grep -q 'plug;inside 7' got
 }
 
+@test "a metric belongs to the contexts, and leaves the tree as it is" {
+	traced
+	g++ -w -O2 -fno-optimize-sibling-calls "$sources/calls.cc" -o plain -pthread
+	context --metric tsc --libs none -- ./plain
+	"$CULPRIT" calls --folded --metric calls --min-share 0 -i "$db" | grep -v '^_' | add_up | cmp want -
+	"$CULPRIT" calls --json --min-share 0 -n 1000000 -i "$db" >got
+	jq -e '[.contexts[] | select(.recursive | not) | .metrics.tsc] | min >= 0 and add > 0' got
+	# An hour of no clock is this long: no reading was taken for an interval.
+	jq -e '[.contexts[].metrics.tsc // 0] | max < 36e12' got
+}
+
 @test "static programs are refused with the reason" {
 	program a -static <<<'int main(void) { return 0; }'
 	run "$CULPRIT" record --context -o "$db" -- ./a
