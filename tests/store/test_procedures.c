@@ -163,6 +163,42 @@ static struct store_procedure numbered(size_t i, struct range *range, char *name
 
 #define MANY 3000
 
+static int add_up(void *arg, const struct store_procedure *p)
+{
+	uint64_t *sums = arg;
+	const uint8_t *code = p->code;
+
+	sums[0]++;
+	sums[1] += p->p.start;
+	for (size_t i = 0; i < p->code_size; i++)
+		sums[2] += code[i];
+	return 0;
+}
+
+static int stop(void *arg, const struct store_procedure *p)
+{
+	(void)arg;
+	(void)p;
+	return -EINTR;
+}
+
+static void all_codes_at_once(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t sums[3] = {0};
+
+	ok(f, store_begin(f->s, &f->e));
+	ok(f, store_procedures_add(f->s, f->image, some, 2, &f->e));
+	ok(f, store_procedures_add(f->s, f->image, some + 2, 2, &f->e));
+	ok(f, store_commit(f->s, &f->e));
+	ok(f, store_codes(f->s, f->image, add_up, sums, &f->e));
+	assert_int_equal(sums[0], 2); /* those that have some */
+	assert_int_equal(sums[1], 0x3000);
+	assert_int_equal(sums[2], 0x55 + 0xc3 + 0x90 + 0x90 + 0xc3);
+	assert_int_equal(store_codes(f->s, f->image, stop, NULL, &f->e), -EINTR);
+	ok(f, store_codes(f->s, 99, stop, NULL, &f->e)); /* an image without any */
+}
+
 static void many_batches(void **state)
 {
 	struct fixture *f = *state;
@@ -247,6 +283,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(adds_only_what_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(keeps_code, setup, teardown),
 		cmocka_unit_test_setup_teardown(code_comes_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(all_codes_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_batches, setup, teardown),
 		cmocka_unit_test(damage_is_refused),
 	};
