@@ -35,11 +35,35 @@ struct candidate {
 	uint32_t next;
 };
 
+/* Compared as bytes. */
+struct procedure_key {
+	uint64_t image, procedure;
+};
+
+/* A procedure, and who was seen calling it. */
+struct called {
+	struct procedure_key key;
+	uint32_t first, pad; /* of its steps, linked */
+};
+
+/* From a frame to its caller's. */
+struct step {
+	struct procedure_key caller;
+	int64_t down; /* how much lower the caller's height is */
+	uint64_t count;
+	uint32_t next, pad;
+};
+
 struct call_map {
 	struct call_tree *tree;
 	struct hmap places; /* struct place */
 	VEC(struct candidate) candidates;
+	struct hmap called; /* struct called */
+	VEC(struct step) steps;
 };
+
+/* What a guess may take: levels of callers, and steps looked at in all. */
+enum { GUESS_DEEP = 40, GUESS_STEPS = 400 };
 
 struct call_map *call_map_create(void)
 {
@@ -49,6 +73,7 @@ struct call_map *call_map_create(void)
 	metric_add(&names, SAMPLED);
 	m->tree = call_tree_create(&names);
 	hmap_init(&m->places, sizeof(struct place), sizeof(struct place_key));
+	hmap_init(&m->called, sizeof(struct called), sizeof(struct procedure_key));
 	return m;
 }
 
@@ -58,7 +83,9 @@ void call_map_destroy(struct call_map *m)
 		return;
 	call_tree_destroy(m->tree);
 	hmap_deinit(&m->places);
+	hmap_deinit(&m->called);
 	vec_deinit(&m->candidates);
+	vec_deinit(&m->steps);
 	free(m);
 }
 
@@ -168,6 +195,76 @@ static uint32_t leaf_of(
 	return c->leaf;
 }
 
+/* ---- guessing ---- */
+
+static void learn_step(
+	struct call_map *m, const struct call_frame *callee, const struct call_frame *caller)
+{
+	struct procedure_key key = {callee->image, callee->procedure};
+	struct procedure_key by = {caller->image, caller->procedure};
+	int64_t down = callee->height - caller->height;
+	bool fresh;
+	struct called *c = hmap_put(&m->called, &key, &fresh);
+
+	if (fresh)
+		c->first = CALL_NONE;
+	for (uint32_t i = c->first; i != CALL_NONE; i = m->steps.p[i].next) {
+		struct step *s = &m->steps.p[i];
+
+		if (s->down == down && !memcmp(&s->caller, &by, sizeof by)) {
+			s->count++;
+			return;
+		}
+	}
+	*vec_add(&m->steps) =
+		(struct step){.caller = by, .down = down, .count = 1, .next = c->first};
+	c->first = (uint32_t)m->steps.n - 1;
+}
+
+/* The best so far is the one whose steps were seen most, the least of them counting. */
+struct guess {
+	enum stack_kind kind;
+	unsigned steps;
+};
+
+/* The likeliest path to a frame, and how often what it is made of was seen. */
+static uint32_t guess_path(struct call_map *m, struct guess *g, const struct call_frame *f,
+	unsigned depth, uint64_t *weight)
+{
+	struct procedure_key key = {f->image, f->procedure};
+	const struct called *c = hmap_get(&m->called, &key);
+	uint32_t best = CALL_NONE;
+
+	*weight = 0;
+	for (uint32_t i = c ? c->first : CALL_NONE; i != CALL_NONE; i = m->steps.p[i].next) {
+		const struct step s = m->steps.p[i];
+		struct call_frame up = {s.caller.image, s.caller.procedure, f->height - s.down};
+		uint64_t found = UINT64_MAX;
+		uint32_t others, node;
+
+		if (s.count <= *weight || up.height <= 0 || ++g->steps > GUESS_STEPS)
+			continue;
+		node = call_map_find(m, g->kind, &up, &others);
+		if (node == CALL_NONE && depth)
+			node = guess_path(m, g, &up, depth - 1, &found);
+		if (node == CALL_NONE || (found < s.count ? found : s.count) <= *weight)
+			continue;
+		*weight = found < s.count ? found : s.count;
+		best = call_from(m, node, f);
+	}
+	return best;
+}
+
+uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
+{
+	struct guess g = {.kind = kind};
+	uint64_t weight;
+
+	return guess_path(m, &g, frame, GUESS_DEEP, &weight);
+}
+
+/* ---- judging ---- */
+
 static uint32_t verdict_node(const struct call_map *m, enum call_verdict v)
 {
 	return call_tree_child(m->tree, CALL_NONE,
@@ -175,14 +272,19 @@ static uint32_t verdict_node(const struct call_map *m, enum call_verdict v)
 }
 
 static enum call_verdict judge_path(
-	const struct call_map *m, enum stack_kind kind, const struct call_frame *f, uint32_t node)
+	struct call_map *m, enum stack_kind kind, const struct call_frame *f, uint32_t node)
 {
 	struct place_key key = key_of(kind, f);
 	const struct place *p = hmap_get(&m->places, &key);
 	const struct candidate *best = likeliest(m, p);
 
-	if (!best)
-		return PATH_MISSING;
+	if (!best) {
+		uint32_t guessed = call_map_guess(m, kind, f);
+
+		return guessed == CALL_NONE ? PATH_MISSING
+		       : guessed == node    ? PATH_FIRST
+					    : PATH_WRONG;
+	}
 	if (best->node == node)
 		return p->n == 1 ? PATH_PRECISE : PATH_FIRST;
 	return find_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
@@ -208,6 +310,8 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 
 		leaf->count++;
 		leaf->metrics[0] += !i;
+		if (i)
+			learn_step(m, &frames[i - 1], &frames[i]);
 	}
 	return node;
 }

@@ -83,6 +83,13 @@ size_t call_map_join(const struct call_map *m, enum stack_kind kind,
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, uint32_t *others);
 
+/*
+ * The likeliest path to a frame that was never seen at this height: by callers that were seen as
+ * far from it elsewhere, and are known at the height that this makes, or may be guessed in turn. So
+ * a recursion is known to depths that nobody has looked at. CALL_NONE when there is none.
+ */
+uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame);
+
 /* Stacks that were taken at random, by verdict. */
 void call_map_count(struct call_map *m, enum call_verdict verdict);
 void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS]);

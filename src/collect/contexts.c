@@ -281,18 +281,27 @@ static bool height_of(struct contexts *c, const struct context_sample *s, int64_
 	return true;
 }
 
-/* The path to the sample's frame, which is given as well; CALL_NONE: it is not known. */
-static uint32_t find_path(
-	struct contexts *c, const struct context_sample *s, struct call_frame *f, uint32_t *others)
+/*
+ * The path to the sample's frame, which is given as well; CALL_NONE: it is not known. Whether it
+ * was seen at this height, and how many others were.
+ */
+static uint32_t find_path(struct contexts *c, const struct context_sample *s, struct call_frame *f,
+	bool *seen, uint32_t *others)
 {
 	const struct program *program = program_of(c, key_of(c, s->program));
 	enum stack_kind kind = (enum stack_kind)(s->where >> WHERE_KIND_SHIFT);
 	int64_t height = 0;
 	bool told = kind != STACK_OTHER && height_of(c, s, &height);
+	uint32_t path;
 
 	*f = frame_at(c, s->image, s->offset, height);
 	*others = 0;
-	return told ? call_map_find(program->known, kind, f, others) : CALL_NONE;
+	*seen = false;
+	if (!told)
+		return CALL_NONE;
+	path = call_map_find(program->known, kind, f, others);
+	*seen = path != CALL_NONE;
+	return *seen ? path : call_map_guess(program->known, kind, f);
 }
 
 static bool is_kernel_thread(const struct context_sample *s)
@@ -305,6 +314,7 @@ bool contexts_sample(struct contexts *c, const struct context_sample *s, uint64_
 	struct pending *p = hmap_get(&c->pending, s);
 	struct call_frame f;
 	uint32_t others;
+	bool seen;
 
 	if (p) {
 		p->count += count;
@@ -316,7 +326,10 @@ bool contexts_sample(struct contexts *c, const struct context_sample *s, uint64_
 	}
 	p = hmap_put(&c->pending, s, NULL);
 	p->count = count;
-	return is_kernel_thread(s) || find_path(c, s, &f, &others) != CALL_NONE;
+	if (is_kernel_thread(s))
+		return true;
+	find_path(c, s, &f, &seen, &others);
+	return seen;
 }
 
 static struct call_tree *tree_of(struct contexts *c, uint32_t program, uint32_t who)
@@ -351,11 +364,11 @@ static void settle_sample(struct contexts *c, const struct pending *p)
 	const struct context_sample *s = &p->sample;
 	struct call_tree *t = tree_of(c, s->program, s->who);
 	uint32_t node = CALL_NONE, others = 0;
-	bool known = is_kernel_thread(s);
+	bool known = is_kernel_thread(s), seen = known;
 	struct call_frame f;
 
 	if (!known) {
-		uint32_t path = find_path(c, s, &f, &others);
+		uint32_t path = find_path(c, s, &f, &seen, &others);
 
 		known = path != CALL_NONE;
 		node = known ? call_tree_copy_path(t,
@@ -370,9 +383,11 @@ static void settle_sample(struct contexts *c, const struct pending *p)
 	call_tree_node(t, node)->count += p->count;
 	if (!known)
 		call_tree_node(t, node)->metrics[1] += p->count;
-	else if (others)
+	else if (others || !seen)
 		call_tree_node(t, node)->metrics[0] += p->count;
-	*(known ? others ? &c->told.ranked : &c->told.unique : &c->told.unknown) += p->count;
+	*(!known                  ? &c->told.unknown
+		: others || !seen ? &c->told.ranked
+				  : &c->told.unique) += p->count;
 }
 
 static int by_image(const void *a, const void *b)

@@ -23,10 +23,10 @@
 #define FIRST_PID_NAMESPACE 0xeffffffc
 
 /* Bytes of the ring that copies of stacks come through. */
-#define STACK_ROOM (16 << 20)
+#define STACK_ROOM (32 << 20)
 
 /* Copies that a CPU may make at once: what fits there, a few of them long. */
-#define STACKS_SAVED 512
+#define STACKS_SAVED 2048
 
 _Static_assert(WHERE_MAIN == STACK_MAIN && WHERE_THREAD == STACK_THREAD &&
 		       WHERE_SIGNAL == STACK_SIGNAL && WHERE_OTHER == STACK_OTHER,

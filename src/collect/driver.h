@@ -91,8 +91,8 @@ struct driver_context_bucket {
 #define DRIVER_SHORT        4096
 #define DRIVER_LONG         65536
 #define DRIVER_LONGEST      262144
-#define DRIVER_LONG_COST    4
-#define DRIVER_LONGEST_COST 16
+#define DRIVER_LONG_COST    2
+#define DRIVER_LONGEST_COST 6
 
 /* Which slot a context has there (the upper bits), and what marks it. */
 static inline u64 driver_context_hash(u32 pid, u32 generation, u64 user_pc, u64 where)

@@ -30,7 +30,7 @@
 #define REDRAW_COUNTER_NS 500000
 
 /* Copied stacks that a CPU may make between two services, which are some ten a second. */
-#define STACKS_A_TURN 16
+#define STACKS_A_TURN 32
 
 /* The counter that has this perf id. */
 struct owner {

@@ -185,6 +185,30 @@ static void test_cut_stacks(void **s)
 	call_map_destroy(other);
 }
 
+/* Two procedures that call each other were seen to a depth; deeper is as well as known. */
+static void test_guesses(void **s)
+{
+	struct call_frame f[] = {
+		{IMAGE, 5, 240}, {IMAGE, 6, 176}, {IMAGE, 5, 128}, {IMAGE, 2, 64}, {IMAGE, 1, 32}};
+	struct call_frame deeper = {IMAGE, 5, 240 + 5 * 112}, odd = {IMAGE, 5, 247};
+	struct call_frame other = {IMAGE, 6, 176 + 3 * 112}, stranger = {IMAGE, 77, 240};
+	struct call_map *m = call_map_create();
+	uint32_t others, node;
+
+	(void)s;
+	assert_int_equal(call_map_guess(m, STACK_MAIN, &deeper), CALL_NONE);
+	node = call_map_learn(m, NULL, STACK_MAIN, f, 5, NULL);
+	assert_int_equal(call_map_find(m, STACK_MAIN, &deeper, &others), CALL_NONE);
+	assert_int_equal(call_map_guess(m, STACK_MAIN, &deeper), node);
+	assert_int_equal(call_tree_node(call_map_tree(m), call_map_guess(m, STACK_MAIN, &other))
+				 ->at.procedure,
+		6);
+	assert_int_equal(call_map_guess(m, STACK_MAIN, &odd), CALL_NONE);
+	assert_int_equal(call_map_guess(m, STACK_THREAD, &deeper), CALL_NONE);
+	assert_int_equal(call_map_guess(m, STACK_MAIN, &stranger), CALL_NONE);
+	call_map_destroy(m);
+}
+
 static void test_packed(void **s)
 {
 	struct call_map *a = call_map_create(), *b = call_map_create(), *both = call_map_create();
@@ -234,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_cut_stacks),
+		cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_packed),
 	};
 
