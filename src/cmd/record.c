@@ -115,7 +115,6 @@ static int edited_option(struct edited_choice *c, int option, const char *value)
 		*vec_add(&c->libs) = value;
 		return 0;
 	case RECORD_COUNTED:
-		c->exact = true;
 		c->counted = value;
 		return 0;
 	case RECORD_ATOMIC:

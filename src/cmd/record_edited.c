@@ -416,11 +416,11 @@ bool edited_wanted(const struct edited_choice *c)
 
 int edited_check(const struct edited_choice *c, char **command)
 {
-	if (!c->exact && !c->paths && !c->context)
+	if (!c->exact && !c->paths && !c->context && !c->counted)
 		return cmd_usage("record",
 			"--libs, --atomic, --per-thread, --full, --metric and --refine go with "
 			"--exact, --paths or --context");
-	if (c->per_thread && !c->exact)
+	if (c->per_thread && (c->paths || c->context))
 		return cmd_usage("record", "--per-thread goes with --exact");
 	if (c->exact && (c->paths || c->context))
 		return cmd_usage("record", "--exact goes neither with --paths nor with --context");

@@ -101,3 +101,12 @@ correlated() {
 	[ "$(wc -l <sums)" -gt 500 ]
 	diff sums blocks
 }
+
+@test "a copy made by hand" {
+	correlated
+	"$CULPRIT" edit --paths a -o copy
+	./copy
+	./copy
+	"$CULPRIT" record --paths --counted copy -o "$db"
+	paths f --json | jq -e '[.rows[].count] | sort == [200, 800, 1000]'
+}
