@@ -88,8 +88,9 @@ struct rt_directory {
 	uint64_t owner[RT_BLOCKS]; /* process and thread control block; 0: being made */
 };
 
-/* The one page of a process, the same for all its images. */
-#define RT_PROCESS       0x63756c700000
+/* The one page of a process, the same for all its images. Where nobody else is: programs lie below
+ * 0x57..., libraries at 0x7f..., sanitizers have theirs elsewhere. */
+#define RT_PROCESS       0x6c7563700000
 #define RT_PROCESS_MAGIC 0x31637270707c7563 /* the bytes "cu|pprc1" */
 
 struct rt_word {

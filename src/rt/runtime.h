@@ -35,7 +35,7 @@ void rt_complain(const char *path, long error) RT_HIDDEN;
 struct rt_process *rt_process(void) RT_HIDDEN;
 
 /* After the counters were mapped from the file: blocks of threads are had from there. */
-long rt_threads_start(const struct rt_header *h, long fd) RT_HIDDEN;
+void rt_threads_start(const struct rt_header *h, long fd) RT_HIDDEN;
 
 /* After that, too: the table of paths is there. */
 void rt_paths_start(const struct rt_header *h) RT_HIDDEN;

@@ -80,7 +80,7 @@ void rt_main(const struct rt_header *h)
 	if (!sys_failed(fd)) {
 		result = map_counters(h, fd);
 		if (!sys_failed(result) && h->threads)
-			rt_threads_start(h, fd); /* else all threads count together */
+			rt_threads_start(h, fd);
 		if (!sys_failed(result))
 			rt_paths_start(h);
 		sys_close(fd);

@@ -258,6 +258,27 @@ static void processes_have_blocks_of_their_own(void **state)
 	assert_true(blocks() <= 16);
 }
 
+/* Somebody else has the page, and lets nobody read it. */
+static void without_a_word_they_count_together(void **state)
+{
+	uint8_t *file;
+	size_t size;
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (!child) {
+		mmap((void *)RT_PROCESS, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			-1, 0);
+		start();
+		_exit(s.threads->word || call_routine(RT_CALL_THREAD_BLOCK));
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(directory(&file, &size)->short_of, 1);
+	munmap(file, size);
+}
+
 static void a_library_that_comes_back_has_its_word(void **state)
 {
 	uint64_t first;
@@ -283,6 +304,7 @@ int main(void)
 		TEST(blocks_of_ended_threads_are_taken_over),
 		TEST(without_room_they_count_together),
 		TEST(processes_have_blocks_of_their_own),
+		TEST(without_a_word_they_count_together),
 		TEST(a_library_that_comes_back_has_its_word),
 	};
 
