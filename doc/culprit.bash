@@ -74,7 +74,7 @@ _culprit() {
 	case ${COMP_WORDS[1]} in
 	record)
 		_culprit_sampling "$previous" "$word" && return
-		options="$sampling -a -g -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --paths --context --libs --atomic --per-thread --refine --counted"
+		options="$sampling -a -g -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --paths --full --metric --context --libs --atomic --per-thread --refine --counted"
 		[[ $word == -* ]] || COMPREPLY=($(compgen -c -- "$word"))
 		;;
 	daemon)
@@ -189,7 +189,7 @@ _culprit() {
 		case $previous in
 		--only | --skip) return ;;
 		esac
-		options="-o --output --null --exact --atomic --per-thread --refine --strict --report --only --skip --json --help"
+		options="-o --output --null --exact --paths --full --metric --atomic --per-thread --refine --strict --report --only --skip --json --help"
 		[[ $word == -* ]] || {
 			compopt -o filenames
 			COMPREPLY=($(compgen -f -- "$word"))

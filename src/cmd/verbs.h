@@ -44,6 +44,10 @@
 		"      --exact         do not sample: count every block and edge (export -f "      \
 		"counts)\n"                                                                        \
 		"      --paths         do not sample: count paths inside procedures (paths)\n"     \
+		"      --full          with --paths: whole ones, also where there are many, "      \
+		"slower\n"                                                                         \
+		"      --refine DB     with these: by what an earlier run counted, faster\n"       \
+		"      --metric tsc    with --paths: what they take, without callees\n"            \
 		"      --context       do not sample: count calls by calling context (calls)\n"    \
 		"      --libs PATTERN  with these: only these libraries, by name or path "         \
 		"(repeatable)\n"                                                                   \
@@ -168,7 +172,9 @@
 		"      --null          add nothing: all functions are moved only (default)\n"      \
 		"      --exact         count every block and edge, into EDITED.counts\n"           \
 		"      --context       count by calling context, into EDITED.counts\n"             \
-		"      --atomic        with --exact: for threads and forks too, slower\n"          \
+		"      --paths         count paths inside functions, into EDITED.counts\n"         \
+		"      --full, --refine DB, --metric tsc  see culprit-record(1)\n"                 \
+		"      --atomic        with these: for threads and forks too, slower\n"            \
 		"      --strict        fill what moved away with traps, to find whoever goes "     \
 		"there\n"                                                                          \
 		"      --report        how much can be edited, and why the rest cannot\n"          \

@@ -1,0 +1,85 @@
+#!/bin/bash
+# What counting paths costs on the twelve programs, and whether it is right. For each: arrays (what
+# record --paths does), refined by that run, whole paths (--full), and with the clock (--metric
+# tsc), beside exact counts; CPU times, in turns, -n: rounds. Right: the sums of all paths over every block are
+# what --exact counts. For the clock also the floor: readings times what one takes. PROGRAMS: only these.
+. "$(dirname "$0")/lib.sh"
+rounds=5
+options "$@"
+"$here/program" --prepare && make -s -C "$root" build/bench/path_sums || exit 1
+edited=$programs/edited
+mkdir -p "$edited"
+names=${PROGRAMS:-$("$here/program" --names)}
+kinds=(exact paths refined full tsc)
+
+seconds_of() { # FILE COMMAND...: CPU time to FILE, user and system
+	local TIMEFORMAT='%U %S' file=$1
+	{ time "${@:2}" >/dev/null 2>"$work/said"; } 2>"$work/time" || die "$2: $(tail -1 "$work/said")"
+	awk '{ print $1 + $2 }' "$work/time" >>"$file"
+}
+
+run_with() { # NAME KIND COMMAND...: with the copy in the place of its file
+	local file
+	file=$("$here/program" --files "$1")
+	if [ "$2" = plain ]; then
+		"${@:3}" "$here/program" "$1"
+	else
+		"${@:3}" "$root/tools/bind" "$edited/$1.$2" "$file" -- "$here/program" "$1"
+	fi
+}
+
+make_copies() { # NAME
+	local file to=$edited/$1
+	file=$("$here/program" --files "$1")
+	rm -f "$to".{exact,paths,refined,full,tsc}* "$work/$1.db"
+	"$culprit" edit --exact "$file" -o "$to.exact" && "$culprit" edit --paths "$file" -o "$to.paths" &&
+		"$culprit" edit --paths --full "$file" -o "$to.full" &&
+		"$culprit" edit --paths --metric tsc "$file" -o "$to.tsc" &&
+		"$here/program" "$1" "$culprit" record -q --paths --libs "$file" -o "$work/$1.db" -- >/dev/null &&
+		"$culprit" edit --paths --refine "$work/$1.db" "$file" -o "$to.refined"
+}
+
+# ---- right? ----
+
+header program "procedures" "paths that ran" "times" "blocks" "different: arrays" refined full tsc
+for name in $names; do
+	make_copies "$name" || die "cannot edit $name"
+	for kind in "${kinds[@]}"; do
+		run_with "$name" "$kind" >"$work/$name.$kind.out" 2>/dev/null || die "$name: fails with $kind"
+		cmp -s "$work/$name.exact.out" "$work/$name.$kind.out" || die "$name: other output with $kind"
+		[ "$kind" = exact ] || "$root/build/bench/path_sums" "$edited/$name.exact" "$edited/$name.$kind" >"$work/sums.$kind"
+	done
+	read -r procedures _ paths _ _ times _ < <(tr -d , <"$work/sums.paths")
+	different=()
+	for kind in paths refined full tsc; do
+		different+=("$(awk 'END { print $3 " (" $6 " procedures)" }' "$work/sums.$kind")")
+	done
+	row "$name" "$procedures" "$paths" "$times" "$(awk 'END { print $1 }' "$work/sums.paths")" "${different[@]}"
+done
+echo
+
+# ---- what it costs ----
+
+for round in $(seq "$rounds"); do
+	for name in $names; do
+		for kind in $(rotate "$round" plain "${kinds[@]}"); do
+			run_with "$name" "$kind" seconds_of "$work/time.$name.$kind"
+		done
+	done
+done
+header program "plain, s" exact arrays refined full tsc
+for name in $names; do
+	cells=()
+	plain=$(summary <"$work/time.$name.plain" | cut -d' ' -f1)
+	for kind in "${kinds[@]}"; do
+		ratio=$(calc "$(summary <"$work/time.$name.$kind" | cut -d' ' -f1) / $plain")
+		echo "$ratio" >>"$work/ratios.$kind"
+		cells+=("$(figure %+.1f%% "100 * ($ratio - 1)")")
+	done
+	row "$name" "$plain" "${cells[@]}"
+done
+cells=()
+for kind in "${kinds[@]}"; do
+	cells+=("$(awk '{ s += log($1) } END { printf "%+.1f%%", 100 * (exp(s / NR) - 1) }' "$work/ratios.$kind")")
+done
+row "geometric mean" "" "${cells[@]}"
