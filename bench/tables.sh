@@ -28,10 +28,11 @@ run_job() { # NAME DATABASE OPTION...
 # ---- 1: what it costs ----
 
 # How each is made; a way that this version does not have stays empty.
-ways=(paths context both "paths tsc" "context tsc")
-options_of() { # WAY
+ways=(paths refined context both "paths tsc" "context tsc")
+options_of() { # WAY NAME
 	case $1 in
 	paths) echo --paths ;;
+	refined) echo --paths --refine "$work/$2.earlier.db" ;;
 	context) echo --context ;;
 	both) echo --paths --context ;;
 	"paths tsc") echo --paths --metric tsc ;;
@@ -47,7 +48,7 @@ job_seconds() { # NAME WAY
 	}
 	rm -f "$work/timed.db"
 	# shellcheck disable=SC2046
-	"$here/program" "$1" "$culprit" record -o "$work/timed.db" $(options_of "$2") --
+	"$here/program" "$1" "$culprit" record -o "$work/timed.db" $(options_of "$2" "$1") --
 	sed -n 's/.* took \([0-9.]*\) s of user time.*/\1/p' "$inputs/$1.err"
 }
 
@@ -64,7 +65,8 @@ table_1() {
 	for name in "${names[@]}"; do
 		for way in "${ways[@]}"; do # once, so that nothing is edited while it is timed
 			# shellcheck disable=SC2046
-			run_job "$name" "$work/warm.db" $(options_of "$way") || : >"$work/cannot.$name.$way"
+			run_job "$name" "$work/warm.db" $(options_of "$way" "$name") || : >"$work/cannot.$name.$way"
+			[ "$way" != paths ] || mv "$work/warm.db" "$work/$name.earlier.db"
 		done
 	done
 	for round in $(seq "$rounds"); do
@@ -93,16 +95,27 @@ table_1() {
 		cells+=("$(cat "$work/ratio.$way" 2>/dev/null | geometric)")
 	done
 	row "geometric mean" "" "${cells[@]}"
+	echo
+	for way in "paths 15" "refined 5" "context 20" "both 45"; do
+		[ ! -s "$work/ratio.${way% *}" ] || goal "${way% *}, executions only: ${way#* }%" \
+			"$(geometric <"$work/ratio.${way% *}" | tr -d '+%') <= ${way#* }"
+	done
 }
 
 # ---- 2: how much measuring disturbs ----
 
-# Ticks of the time stamp counter that a plain run takes, and what profiles say it took.
+elapsed_seconds() { # COMMAND...
+	local TIMEFORMAT=%R
+	{ time "$@" >/dev/null 2>&1; } 2>&1
+}
+
+# Ticks of the time stamp counter that a plain run takes, and what profiles say it took: on an idle
+# machine, for the counter goes on while others run.
 table_2() {
 	local name plain cells way metric
 	header "program" "plain, Mticks" "by paths" "by contexts"
 	for name in "${names[@]}"; do
-		plain=$(calc "$(user_seconds "$here/program" "$name") * $(tick_rate)")
+		plain=$(calc "$(elapsed_seconds "$here/program" "$name") * $(tick_rate)")
 		cells=()
 		for way in paths calls; do
 			metric=-
