@@ -1,6 +1,6 @@
 #!/bin/bash
 # What editing costs (the editor's table): how much of stock binaries is edited, how fast, and what
-# null edits and exact counts cost the programs, on the twelve programs as they are and on ten from
+# null edits and exact counts (also with counters placed by an earlier run, --refine) cost the programs, on the twelve programs as they are and on ten from
 # source, where compilers and BOLT can instrument too. -n: rounds; user CPU times, in turns.
 . "$(dirname "$0")/lib.sh"
 rounds=7
@@ -51,28 +51,36 @@ echo
 
 # ---- the twelve, as the distribution made them ----
 
+for name in $("$here/program" --names); do
+	file=$("$here/program" --files "$name")
+	rm -f "$edited/$name.exact.counts" "$edited/$name.db"
+	"$root/tools/bind" "$edited/$name.exact" "$file" -- "$here/program" "$name" >/dev/null 2>&1
+	"$culprit" record -q --counted "$edited/$name.exact" -o "$edited/$name.db" &&
+		"$culprit" edit --exact --refine "$edited/$name.db" "$file" -o "$edited/$name.refined" || exit 1
+done
 for round in $(seq "$rounds"); do
 	for name in $("$here/program" --names); do
 		file=$("$here/program" --files "$name")
-		for kind in $(rotate "$round" plain null exact); do
+		for kind in $(rotate "$round" plain null exact refined); do
 			binds=("$edited/$name.$kind" "$file")
 			[ "$kind" != plain ] || binds=()
 			seconds_of "$work/stock.$name.$kind" "$root/tools/bind" "${binds[@]}" -- "$here/program" "$name"
 		done
 	done
 done
-header "stock program" "plain, s" "--null" "--exact"
+header "stock program" "plain, s" "--null" "--exact" "--exact --refine"
 for name in $("$here/program" --names); do
-	for kind in null exact; do
+	for kind in null exact refined; do
 		median_ratio "$work/stock.$name.$kind" "$work/stock.$name.plain" >"$work/ratio.$kind"
 		{ cat "$work/ratio.$kind"; echo; } >>"$work/stock.$kind"
 	done
 	row "$name" "$(spread %.2f <"$work/stock.$name.plain")" "$(percent "$(cat "$work/ratio.null")")" \
-		"$(percent "$(cat "$work/ratio.exact")")"
+		"$(percent "$(cat "$work/ratio.exact")")" "$(percent "$(cat "$work/ratio.refined")")"
 done
 read -r null null_worst < <(geometric <"$work/stock.null")
 read -r exact exact_worst < <(geometric <"$work/stock.exact")
-row "geometric mean (worst)" "" "$null% ($null_worst%)" "$exact% ($exact_worst%)"
+read -r refined refined_worst < <(geometric <"$work/stock.refined")
+row "geometric mean (worst)" "" "$null% ($null_worst%)" "$exact% ($exact_worst%)" "$refined% ($refined_worst%)"
 echo
 
 # ---- from source: the others ----
