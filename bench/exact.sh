@@ -2,9 +2,10 @@
 # Whether exact counts are (record --exact): each of the twelve programs is counted by callgrind once
 # (kept under build/bench/accuracy) and by its edited copy, libraries included, and all blocks are
 # compared. Programs that see the difference do something else under valgrind: it adds variables to the
-# environment, lays out memory in another way (sqlite3 compares addresses, lua hashes them), and
-# computes floating point in another way (hmmsearch). Run under valgrind as well, the edited copies of
-# sqlite3 and hmmsearch count what callgrind counts. PROGRAMS: see recordings.sh.
+# environment, lays out memory in another way (sqlite3 compares addresses, cc1 and lua hash them), and
+# computes floating point in another way (hmmsearch). zstd's I/O threads wait as often as they must, and
+# lua seeds its hashing by the time: no two runs are alike. alike.sh takes all this away. PROGRAMS:
+# see recordings.sh.
 . "$(dirname "$0")/lib.sh"
 options "$@"
 make -s -C "$root" build/bench/exact_counts || exit 1

@@ -109,6 +109,9 @@ static void print_text(const struct edit_coverage *c, const refused_list *refuse
 	       " instructions (%.1f%%)\n",
 		c->moved, c->functions, 100 * share_of(c->moved, c->functions), c->moved_insns,
 		c->insns, 100 * share_of(c->moved_insns, c->insns));
+	if (c->gaps > 4096 && c->gaps > c->insns) /* not only start code: Go, say */
+		printf("%" PRIu64 " bytes of code are described by nothing and left alone\n",
+			c->gaps);
 	if (c->nreasons)
 		print_reasons(c);
 	if (refused->n)
@@ -163,6 +166,7 @@ static void print_json(struct edit *edit, const struct edit_coverage *c,
 	json_kuint(&j, "edited", c->moved);
 	json_kuint(&j, "instructions", c->insns);
 	json_kuint(&j, "edited_instructions", c->moved_insns);
+	json_kuint(&j, "undescribed_bytes", c->gaps);
 	put_reasons(&j, c);
 	put_refused(&j, refused, path);
 	json_close(&j);

@@ -418,7 +418,13 @@ static int by_functions(const void *a, const void *b)
 
 void edit_coverage(const struct edit *e, struct edit_coverage *out)
 {
+	const struct procedure *all;
+	size_t n = image_procedures(e->image, &all);
+
 	*out = (struct edit_coverage){0};
+	for (size_t i = 0; i < n; i++)
+		if (all[i].source == PROCEDURE_GAP)
+			out->gaps += all[i].ranges[0].size;
 	for (size_t i = 0; i < e->nfunctions; i++) {
 		const struct edit_function *f = e->list[i];
 		uint32_t insns = f->flow ? f->flow->ninsns : 0;

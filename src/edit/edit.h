@@ -62,6 +62,7 @@ struct edit_reason {
 struct edit_coverage {
 	uint32_t functions, moved;
 	uint64_t insns, moved_insns;
+	uint64_t gaps; /* bytes of code that nothing describes: of no function, never moved */
 	struct edit_reason reasons[32]; /* of those that are not moved, the most frequent first */
 	uint32_t nreasons;
 };

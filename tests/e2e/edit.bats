@@ -205,6 +205,8 @@ misused() { # WORDS [ARGUMENT...]
 	jq -e '.image == "a" and .functions > .edited and .instructions > .edited_instructions' report
 	jq -e '.refused[] | select(.function == "zero") | .reason == "too short for a jump at its entry"' report
 	jq -e '([.reasons[].functions] | add) == .functions - .edited' report
+	strip -o s a # the start code has no frame descriptions
+	[ "$("$CULPRIT" edit --report --json s | jq .undescribed_bytes)" -gt 0 ]
 
 	edit --strict --only main --only 'fi*' a e
 	[ "$(nm e | grep -c ' [tT] five$')" = 2 ]
