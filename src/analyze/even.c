@@ -15,6 +15,9 @@
 #define LEAST_TIME 0.5
 /* Outcomes as bursts saw them are worth so many that are weighted: more where these are few. */
 #define AS_SEEN 16.0
+/* A procedure where no share of at least so many outcomes changes by so much is left as it is. */
+#define FEWEST      30
+#define LEAST_MOVED 0.03
 
 /* A range of code. */
 struct span {
@@ -25,7 +28,6 @@ struct span {
 /* Weights of the outcomes of a row, by edge of its flow. */
 struct tallied {
 	double *sum, *squares;
-	bool any;
 };
 
 struct evening {
@@ -130,7 +132,6 @@ static void add_step(struct evening *t, const struct edge *seen, double weight)
 		return;
 	t->tallied[r].sum[edge] += weight;
 	t->tallied[r].squares[edge] += weight * weight;
-	t->tallied[r].any = true;
 }
 
 static void add_walk(struct evening *t, const struct walk *walk)
@@ -169,7 +170,7 @@ static int read_walks(void *arg, const struct store_profile *p)
 /* ---- outcomes ---- */
 
 /* Of the edges that leave a block: as seen, and weighted. As many as the weights are worth. */
-static void mix(const struct tallied *w, struct evidence *ev, uint32_t block)
+static void mix(const struct tallied *w, const struct evidence *ev, uint32_t block, double *out)
 {
 	double sum = 0, squares = 0, seen = 0, worth, all;
 
@@ -184,29 +185,52 @@ static void mix(const struct tallied *w, struct evidence *ev, uint32_t block)
 		double even = sum > 0 ? w->sum[*e] / sum : 0;
 		double own = seen > 0 ? (double)ev->edges[*e] / seen : 0;
 
-		ev->outcomes[*e] = !(sum > 0) || !(seen > 0)
-					   ? (double)ev->edges[*e]
-					   : fmin(all, seen) / all *
-						     (worth * even + fmin(seen, AS_SEEN) * own);
+		out[*e] = sum > 0 && seen > 0 ? fmin(all, seen) / all *
+							(worth * even + fmin(seen, AS_SEEN) * own)
+					      : (double)ev->edges[*e];
 	}
 }
 
-static void give_outcomes(const struct evening *t)
+/* Whether a share of a block's outcomes became much different, of those that are no chance. */
+static bool is_moved(const struct evidence *ev, uint32_t block, const double *now)
 {
-	for (size_t r = 0; r < t->n; r++) {
-		struct evidence *ev = t->rows[r].evidence;
+	double before = 0, after = 0;
 
-		if (!t->tallied[r].any)
-			continue;
-		free(ev->outcomes);
-		ev->outcomes = xcalloc(ev->flow->graph.edges + 1, sizeof *ev->outcomes);
-		for (uint32_t node = 0; node < ev->flow->graph.nodes; node++)
-			mix(&t->tallied[r], ev, node);
+	graph_each_out (e, &ev->flow->graph, block) {
+		before += ev->outcomes ? ev->outcomes[*e] : (double)ev->edges[*e];
+		after += now[*e];
 	}
+	graph_each_out (e, &ev->flow->graph, block) {
+		double old = ev->outcomes ? ev->outcomes[*e] : (double)ev->edges[*e];
+
+		if (ev->edges[*e] >= FEWEST && before > 0 && after > 0 &&
+			fabs(now[*e] / after * before / old - 1) > LEAST_MOVED)
+			return true;
+	}
+	return false;
+}
+
+/* Whether there are new ones: to estimate anew takes time. */
+static bool give_outcomes(const struct tallied *w, struct evidence *ev)
+{
+	double *now = xcalloc(ev->flow->graph.edges + 1, sizeof *now);
+	bool any = false;
+
+	for (uint32_t node = 0; node < ev->flow->graph.nodes; node++) {
+		mix(w, ev, node, now);
+		any = any || is_moved(ev, node, now);
+	}
+	if (!any) {
+		free(now);
+		return false;
+	}
+	free(ev->outcomes);
+	ev->outcomes = now;
+	return true;
 }
 
 int even_outcomes(struct selection *sel, const struct selected_image *im,
-	struct frequencies_row *rows, size_t n, struct err *e)
+	struct frequencies_row *rows, size_t n, bool *changed, struct err *e)
 {
 	struct evening t = {.im = im, .rows = rows, .n = n};
 	int rc;
@@ -222,9 +246,8 @@ int even_outcomes(struct selection *sel, const struct selected_image *im,
 	}
 	find_spans(&t);
 	rc = selection_blobs_of(sel, im, &blob_walk, read_walks, &t, e);
-	if (!rc)
-		give_outcomes(&t);
 	for (size_t r = 0; r < n; r++) {
+		changed[r] = !rc && give_outcomes(&t.tallied[r], rows[r].evidence);
 		free(t.tallied[r].sum);
 		free(t.tallied[r].squares);
 	}

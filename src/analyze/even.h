@@ -19,9 +19,12 @@
 
 struct err;
 
-/* Gives the evidence of the rows of an image outcomes that are weighted so (evidence.h), by their
-   frequencies and the image's walks; rows that no walk comes to get none. */
+/*
+ * Gives the evidence of the rows of an image outcomes that are weighted so (evidence.h), by their
+ * frequencies and the image's walks. Those that hardly differ from what they had stay as they are;
+ * *changed tells, by row.
+ */
 int even_outcomes(struct selection *sel, const struct selected_image *im,
-	struct frequencies_row *rows, size_t n, struct err *e);
+	struct frequencies_row *rows, size_t n, bool *changed, struct err *e);
 
 #endif

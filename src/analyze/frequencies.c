@@ -54,13 +54,14 @@ static int add_row(struct frequencies *f, struct evidence_source *source,
 static int estimate_again(
 	struct frequencies *f, struct selection *sel, struct selected_image *im, struct err *e)
 {
-	int rc = even_outcomes(sel, im, f->rows.p, f->rows.n, e);
+	bool *changed = xcalloc(f->rows.n + 1, sizeof *changed);
+	int rc = even_outcomes(sel, im, f->rows.p, f->rows.n, changed, e);
 
 	for (size_t i = 0; i < f->rows.n && !rc; i++) {
 		struct frequencies_row *row = &f->rows.p[i];
 		struct frequency *again;
 
-		if (row->evidence->counts || !row->evidence->outcomes)
+		if (row->evidence->counts || !changed[i])
 			continue;
 		rc = frequency_create(row->evidence, &again, e);
 		if (!rc) {
@@ -69,6 +70,7 @@ static int estimate_again(
 		}
 		rc = is_fatal(rc) ? rc : 0;
 	}
+	free(changed);
 	return rc;
 }
 
