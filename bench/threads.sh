@@ -28,7 +28,8 @@ job() { # NAME [PREFIX...]
 
 file_of() { # NAME
 	case $1 in
-	pigz | sort) realpath "$(command -v "$1")" ;;
+	pigz) realpath "$(/sbin/ldconfig -p | sed -n 's|.*libz.so.1 (.*x86-64.*=> ||p' | head -1)" ;;
+	sort) realpath "$(command -v sort)" ;;
 	*) "$here/program" --files "$1" ;;
 	esac
 }
