@@ -32,7 +32,7 @@ enum {
 	SNIPPETS
 };
 
-#define FIND_NARROW "t0 = tls[128]; t0 = [t0]; if [t0] == a0 goto same; t0 = call a1(a2); same: "
+#define FIND_NARROW "t1 = tls[128]; t0 = [t1]; if [t0] == a0 goto same; t0 = call a1(a2); same: "
 #define FIND_WIDE                                                                  \
 	"t1 = tls[128]; if t1 == 0 goto new; t0 = [t1]; if [t0] == a0 goto same; " \
 	"if [t0] != 1 goto new; t0 = [t0 + a3]; if [t0] == a0 goto same; "         \
@@ -48,7 +48,7 @@ enum {
 
 static const char *const texts[SNIPPETS] = {
 	[NARROW] = FIND_NARROW COUNT_ENTRY,
-	[NARROW_KEEPS] = FIND_NARROW COUNT_ENTRY KEEP,
+	[NARROW_KEEPS] = FIND_NARROW COUNT_ENTRY KEEP_BOTH,
 	[WIDE] = FIND_WIDE COUNT_ENTRY,
 	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY KEEP_BOTH,
 	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
@@ -216,7 +216,7 @@ static void at_calls(struct context *c, const struct survey_function *f)
 static void at_returns(struct context *c, const struct survey_function *f)
 {
 	const struct flow *flow = f->function->flow;
-	int which = f->outside && f->calls ? PASS_ON : CHARGE;
+	int which = f->calls ? PASS_ON : CHARGE;
 
 	if (which == CHARGE && !c->options->timed)
 		return;

@@ -3,12 +3,12 @@
  * that its procedures build a calling context tree (rt/context.h) while they run.
  *
  * A procedure that calls others keeps its record in a word of its frame, and before each call sets
- * the thread's word to the slot of that call site. At its entry it finds its record there. If it
- * may be called by code that announces nothing (libraries that are not edited, signal handlers), it
- * puts the thread's word back when it returns, so such callers have their callees under the call
- * that led to them. A procedure that calls nobody, and is called only by procedures of the file
- * that know it, needs no code at all: its callers count for it. Nothing has to be put right after
- * longjmp, exceptions or switches of stacks, since who calls announces it from his own frame.
+ * the thread's word to the slot of that call site. At its entry it finds its record there, and when
+ * it returns it puts the word back, so that code which announces nothing (libraries that are not
+ * edited, the kernel that runs a signal handler) has its callees under the call that led to it. A
+ * procedure that calls nobody, and is called only by procedures of the file that know it, needs no
+ * code at all: its callers count for it. Nothing has to be put right after longjmp, exceptions or
+ * switches of stacks, since who calls announces it from his own frame.
  *
  * Who leaves by a jump to another procedure is shown as its caller, unless it may be called by
  * others itself: then what it jumps to is shown as called by its own caller.
