@@ -484,11 +484,6 @@ const char *context_tree_metric(const struct context_tree *t)
 	return t->metric;
 }
 
-bool context_tree_measured(const struct context_tree *t)
-{
-	return t->which >= 0;
-}
-
 double context_tree_total(const struct context_tree *t)
 {
 	return t->total;
@@ -511,86 +506,7 @@ const struct call_tree *context_tree_calls(const struct context_tree *t)
 	return t->calls;
 }
 
-/* The block of a record's paths that a call site is in, 0: none. */
-static uint64_t block_of(const struct context_tree *t, const struct call_node *n, uint64_t site)
+uint64_t context_tree_bytes(const struct context_tree *t)
 {
-	uint64_t block = 0;
-
-	for (uint32_t i = 0; i < n->npaths; i++) {
-		const struct path_shape *s = &call_tree_path(t->calls, n->path + i)->shape;
-
-		for (uint32_t k = 0; k < s->n; k++)
-			if (s->blocks[k] <= site && s->blocks[k] > block)
-				block = s->blocks[k];
-	}
-	return block;
-}
-
-/* Whether only one path of its record leads to a call. */
-static bool has_one_path(const struct context_tree *t, const struct call_node *n, uint64_t site)
-{
-	uint64_t block = block_of(t, n, site);
-	uint32_t found = 0;
-
-	for (uint32_t i = 0; i < n->npaths && block && found < 2; i++) {
-		const struct path_shape *s = &call_tree_path(t->calls, n->path + i)->shape;
-		bool on_it = false;
-
-		for (uint32_t k = 0; k < s->n; k++)
-			on_it |= s->blocks[k] == block;
-		found += on_it;
-	}
-	return found == 1;
-}
-
-static void count_node(const struct context_tree *t, const struct context_node *n,
-	const bool *inner, struct context_size *out, double *heights)
-{
-	const struct call_node *from = call_tree_node(t->calls, n->source);
-	bool is_inner = inner[n - t->nodes.p];
-
-	out->nodes++;
-	out->paths += from->npaths;
-	out->roots += n->parent == CONTEXT_NONE;
-	out->interior += is_inner;
-	out->leaves += !is_inner;
-	*heights += is_inner ? 0 : n->depth + 1;
-	if (n->depth + 1 > out->deepest)
-		out->deepest = n->depth + 1;
-}
-
-static void count_site(
-	const struct context_tree *t, const struct context_node *n, struct context_size *out)
-{
-	out->sites++;
-	if (n->parent != CONTEXT_NONE)
-		out->one_path += has_one_path(
-			t, call_tree_node(t->calls, t->nodes.p[n->parent].source), n->site);
-}
-
-/* Recursive nodes are edges, and no nodes. */
-void context_tree_size(const struct context_tree *t, struct context_size *out)
-{
-	_cleanup_free_ bool *inner = xcalloc(t->nodes.n + 1, sizeof *inner);
-	double heights = 0;
-
-	*out = (struct context_size){.bytes = t->bytes, .procedures = (uint32_t)t->procedures.n};
-	vec_each (n, &t->nodes)
-		if (!n->recursive && n->parent != CONTEXT_NONE)
-			inner[n->parent] = true;
-	vec_each (n, &t->nodes) {
-		if (n->site)
-			count_site(t, n, out);
-		if (n->recursive)
-			out->recursive++;
-		else
-			count_node(t, n, inner, out, &heights);
-	}
-	out->degree = out->interior ? (double)(out->nodes - out->roots) / out->interior : 0;
-	out->height = out->leaves ? heights / out->leaves : 0;
-	for (uint32_t i = 0; i < t->procedures.n; i++)
-		if (t->procedures.p[i].records > out->replication) {
-			out->replication = t->procedures.p[i].records;
-			out->replicated = i;
-		}
+	return t->bytes;
 }

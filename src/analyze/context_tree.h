@@ -1,6 +1,6 @@
 /*
  * The calling contexts that a selection holds: one tree, heaviest children first, with names
- * (Ammons, Ball and Larus, PLDI 97, section 4 and table 3).
+ * (Ammons, Ball and Larus, PLDI 97, section 4).
  *
  * A node's own weight is what it has of the metric that is asked for, without callees; `all` has
  * its callees in it. A recursive node counts calls of a procedure that was active; what it called
@@ -52,20 +52,6 @@ enum context_known {
 	CONTEXT_UNKNOWN, /* only the innermost procedure is known */
 };
 
-/* Table 3 of the paper: how large the tree is. */
-struct context_size {
-	uint64_t bytes; /* of the profiles, unpacked */
-	uint32_t nodes, roots, interior, leaves, recursive, procedures;
-	double degree;        /* children of interior nodes, mean */
-	double height;        /* of leaves, mean */
-	uint32_t deepest;     /* the largest height */
-	uint32_t replication; /* most records of one procedure */
-	uint32_t replicated;  /* whose */
-	uint32_t sites;       /* that were called from, in all records */
-	uint32_t one_path;    /* of these, reached by one path only; 0 without paths */
-	uint64_t paths;       /* in all records */
-};
-
 struct context_tree_options {
 	const char *metric;    /* NULL: the first that was measured, else calls or samples */
 	bool events;           /* only what the selection's events have; else counts come first */
@@ -86,12 +72,11 @@ const char *context_known_word(enum context_known k);
 /* How often the stacks that were looked at at random had the path that would have been named, by
  * verdict (calls/map.h); all 0 when none were, or nothing was sampled. */
 void context_tree_verdicts(const struct context_tree *t, uint64_t out[PATH_VERDICTS]);
-bool context_tree_measured(const struct context_tree *t); /* it is one of the profile's */
-double context_tree_total(const struct context_tree *t);  /* of all nodes, also those left out */
+double context_tree_total(const struct context_tree *t); /* of all nodes, also those left out */
 /* In preorder, siblings by weight. */
 size_t context_tree_nodes(const struct context_tree *t, const struct context_node **out);
 size_t context_tree_procedures(const struct context_tree *t, const struct context_procedure **out);
-void context_tree_size(const struct context_tree *t, struct context_size *out);
+uint64_t context_tree_bytes(const struct context_tree *t); /* of its profiles, unpacked */
 /* What it was made of: paths and metrics by node. */
 const struct call_tree *context_tree_calls(const struct context_tree *t);
 

@@ -151,7 +151,7 @@ static void print_size(const struct calls_view *v)
 	struct json j;
 
 	context_tree_procedures(v->tree, &procedures);
-	context_tree_size(v->tree, &s);
+	context_size(v->tree, &s);
 	json_init(&j, stdout);
 	json_open(&j, '{');
 	json_kuint(&j, "bytes", s.bytes);

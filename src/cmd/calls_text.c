@@ -167,7 +167,7 @@ static void print_size(const struct calls_view *v)
 	struct context_size s;
 
 	context_tree_procedures(v->tree, &procedures);
-	context_tree_size(v->tree, &s);
+	context_size(v->tree, &s);
 	printf("%-28s %" PRIu64 " bytes\n", "profile", s.bytes);
 	printf("%-28s %" PRIu32 ", of %" PRIu32 " procedures\n", "nodes", s.nodes, s.procedures);
 	printf("%-28s %.2f\n", "children of an inner node", s.degree);

@@ -2,6 +2,7 @@
 #ifndef CULPRIT_CMD_CALLS_VIEW_H
 #define CULPRIT_CMD_CALLS_VIEW_H
 
+#include "analyze/context_size.h"
 #include "analyze/context_tree.h"
 #include "cmd/cmd.h"
 

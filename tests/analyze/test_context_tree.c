@@ -1,5 +1,6 @@
 #include "analyze/context_tree.h"
 
+#include "analyze/context_size.h"
 #include "analyze/counted_scene.h"
 
 static struct context_tree *tree_of(struct counted_scene *sc, const struct context_tree_options *o)
@@ -119,7 +120,7 @@ static void how_large(void **state)
 	struct context_tree *t = tree_of(*state, &(struct context_tree_options){.sites = true});
 	struct context_size s;
 
-	context_tree_size(t, &s);
+	context_size(t, &s);
 	assert_int_equal(s.nodes, 5);
 	assert_int_equal(s.roots, 1);
 	assert_int_equal(s.procedures, 4);
