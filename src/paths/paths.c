@@ -16,12 +16,13 @@
 #define ARRAY_MOST  4096 /* potential paths that have a counter each */
 #define ARRAY_LEAST 512  /* the same once there are many arrays: */
 #define WORDS_MOST  (8 << 20)
+#define PARTS       8 /* places of the variable; each takes memory by instruction */
 #define PATHS_MOST  ((uint64_t)1 << 56) /* of one procedure */
 #define KEYS_MOST   NUMBER_MOST         /* of all that share the table */
 
 /* Entries of the table, by procedures that share it. */
 #define ENTRIES       512
-#define ENTRIES_LEAST (1 << 16)
+#define ENTRIES_LEAST (1 << 19)
 #define ENTRIES_MOST  (1 << 20)
 
 struct paths {
@@ -176,8 +177,13 @@ static bool have_variable(struct instrumenting *in)
 	const char *why;
 	bool had = true;
 
-	while (had && memchr(blocks, true, flow->nblocks)) {
-		take_part(flow, blocks, part, stack);
+	for (int i = 1; had && memchr(blocks, true, flow->nblocks); i++) {
+		if (i < PARTS) {
+			take_part(flow, blocks, part, stack);
+		} else {
+			memcpy(part, blocks, flow->nblocks);
+			memset(blocks, false, flow->nblocks);
+		}
 		had = edit_variable(in->scene.edit, in->function, 0, part, &why);
 	}
 	free(blocks);
