@@ -86,13 +86,13 @@ static __always_inline u64 kernel_place(const struct interp *m, u64 address)
 __attribute__((noinline)) u64 find_page(struct interp *m, u64 address)
 {
 	struct interp_page *p;
-	u64 place;
+	u64 place = 0;
 
 	if (!m)
 		return 0;
 	if ((s64)address < 0)
 		place = m->kernel ? kernel_place(m, address) : 0;
-	else
+	else if (!(address >> (levels == 5 ? 56 : 47)))
 		place = user_place(m, address);
 	if (place) { /* what is not there may come at any time */
 		p = &m->page[(address >> 12) % INTERP_PAGES];

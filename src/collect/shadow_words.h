@@ -72,7 +72,7 @@ __attribute__((noinline)) int tell_words(struct state *s, u64 at)
 	if (!s || !t.c)
 		return 0;
 	t.first = (u32)t.c->ns;
-	if (s->follows && s->m.stored && !s->m.kernel)
+	if (s->m.stored && !s->m.kernel)
 		bpf_loop(INTERP_WORDS, tell_moved, &t, 0);
 	if (s->watched)
 		bpf_loop(SHADOW_READING, copy_reading, &t, 0);
