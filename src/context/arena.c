@@ -250,7 +250,7 @@ static int read_place(struct reading *r, struct level *l, const struct context_f
 		return 0;
 	}
 	l->ring = l->next_ring = content;
-	return 0;
+	return content ? 0 : -EBADMSG;
 }
 
 static int read_fan(struct reading *r, struct level *l, const struct context_fan *fan)
