@@ -67,6 +67,7 @@ static void add_summary(struct paths_own *own, const struct paths_read_summary *
 	own->sum.unfinished += sum->unfinished;
 	own->sum.no_room += sum->no_room;
 	own->sum.ticks += sum->ticks;
+	own->sum.untimed += sum->untimed;
 }
 
 static int read_file(struct edited_run *r, const struct edited_file *f, struct err *e)
@@ -132,6 +133,11 @@ static void say(struct edited_run *r, const char *database)
 			own->sum.ticks ? 100 * own->each * (double)own->sum.executions /
 						 (double)own->sum.ticks
 				       : 0);
+	if (own->sum.untimed)
+		cmd_note("%" PRIu64
+			 " procedures have no room for the clock: they are counted, and not "
+			 "measured",
+			own->sum.untimed);
 	edited_say_shared(r);
 }
 

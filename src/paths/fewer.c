@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS    3e6 /* looks at edges, of one procedure */
+#define STEPS    3e6  /* looks at edges, of one procedure */
 #define LIGHTEST 1e-3 /* what nothing weighs */
 
 struct counting {

@@ -8,13 +8,10 @@
  * A map:
  *
  *   u64     MAP_MAGIC
- *   uleb    words; words of a path; first word and entries of the table
- *   uleb    bytes of the map of the graphs; they follow
- *   functions, as the graphs are:
- *     u8      enum path_how, with bit 7 when shortened
- *     uleb    first
- *     uleb    number of values; each a uleb
- *     uleb    number of fixed counters; each: uleb number, uleb word
+ *   uleb    words; words of a path; procedures that are not measured; first word and entries of the
+ * table uleb    bytes of the map of the graphs; they follow functions, as the graphs are: u8 enum
+ * path_how, with bit 7 when shortened uleb    first uleb    number of values; each a uleb uleb
+ * number of fixed counters; each: uleb number, uleb word
  */
 #define MAP_MAGIC     0x3170614d68746150
 #define MAP_SHORTENED 0x80
@@ -55,6 +52,7 @@ void paths_map_finish(struct paths_map_writer *w, const struct path_layout *layo
 	buf_u64(out, MAP_MAGIC);
 	buf_uleb(out, layout->words);
 	buf_uleb(out, layout->stride);
+	buf_uleb(out, layout->untimed);
 	buf_uleb(out, layout->hash);
 	buf_uleb(out, layout->entries);
 	buf_uleb(out, graphs.n);
@@ -85,6 +83,7 @@ int paths_map_open(struct paths_map_reader *r, const void *p, size_t n)
 		return -EBADMSG;
 	r->layout.words = cursor_uleb(&r->at);
 	r->layout.stride = cursor_uleb(&r->at);
+	r->layout.untimed = cursor_uleb(&r->at);
 	r->layout.hash = cursor_uleb(&r->at);
 	r->layout.entries = cursor_uleb(&r->at);
 	size = cursor_uleb(&r->at);

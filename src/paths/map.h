@@ -34,6 +34,7 @@ void path_function_deinit(struct path_function *f);
 struct path_layout {
 	uint64_t words;         /* all of them */
 	uint64_t stride;        /* words of a path in an array: its count, sums of metrics */
+	uint64_t untimed;       /* procedures that are counted, but not measured */
 	uint64_t hash, entries; /* the table: its first word, how many; a power of two, or 0 */
 };
 

@@ -30,7 +30,8 @@ struct paths {
 	struct paths_code code;
 	uint64_t bytes; /* of what is counted into */
 	uint64_t table, entries;
-	struct paths_summary summary;
+	uint32_t hashed;  /* procedures that share the table */
+	uint64_t untimed; /* that have no place for the clock */
 };
 
 struct instrumenting {
@@ -262,18 +263,6 @@ static void choose(struct instrumenting *in)
 
 /* ---- one function: its code ---- */
 
-static void sum_up(struct instrumenting *in)
-{
-	struct paths_summary *s = &in->paths->summary;
-
-	s->one += in->model.how == PATH_HOW_ONE;
-	s->array += in->model.how == PATH_HOW_ARRAY;
-	s->hashed += in->model.how == PATH_HOW_HASH;
-	s->variables += in->plan.variable;
-	s->shortened += in->model.shortened;
-	s->bare += in->model.how == PATH_HOW_SHORT;
-}
-
 static void keep(struct instrumenting *in)
 {
 	struct path_function *m = &in->model;
@@ -284,7 +273,7 @@ static void keep(struct instrumenting *in)
 	for (uint32_t i = 0; i < in->numbering.dag.edges; i++)
 		*vec_add(&m->values) = in->numbering.value[i];
 	paths_map_add(&in->writer, m);
-	sum_up(in);
+	in->paths->hashed += m->how == PATH_HOW_HASH;
 }
 
 /* Words of an array, or keys. */
@@ -314,7 +303,7 @@ static bool have_clock(struct instrumenting *in)
 	all = xmalloc(flow->nblocks + 1);
 	memset(all, true, flow->nblocks + 1);
 	had = edit_variable(in->scene.edit, in->function, 1, all, &why);
-	in->paths->summary.untimed += !had;
+	in->paths->untimed += !had;
 	free(all);
 	return had;
 }
@@ -353,10 +342,10 @@ static void fill_header(const struct paths *p, struct rt_header *h)
 
 static void make_table(struct paths *p, struct edit *edit)
 {
-	if (!p->summary.hashed)
+	if (!p->hashed)
 		return;
 	p->entries = ENTRIES_LEAST;
-	while (p->entries < ENTRIES_MOST && p->entries < ENTRIES * (uint64_t)p->summary.hashed)
+	while (p->entries < ENTRIES_MOST && p->entries < ENTRIES * (uint64_t)p->hashed)
 		p->entries *= 2;
 	p->table = edit_data(edit, (RT_TABLE_FIRST + 2 * p->entries) * RT_COUNTER, 64);
 }
@@ -379,6 +368,7 @@ static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 	p->bytes = edit_data(edit, 0, PAGE) - p->code.words;
 	layout = (struct path_layout){.words = p->bytes / RT_COUNTER,
 		.stride = paths_code_stride(&p->code),
+		.untimed = p->untimed,
 		.entries = p->entries};
 	layout.hash = p->table ? (p->table - p->code.words) / RT_COUNTER : layout.words;
 	paths_map_finish(&in.writer, &layout, image_id(im), path ? path : image_path(im), map);
@@ -426,9 +416,4 @@ void paths_destroy(struct paths *p)
 uint64_t paths_bytes(const struct paths *p)
 {
 	return p->bytes;
-}
-
-const struct paths_summary *paths_summary(const struct paths *p)
-{
-	return &p->summary;
 }

@@ -31,21 +31,11 @@ struct paths_options {
 	bool full; /* count all paths whole, in tables where there are many; slower */
 };
 
-/* How many procedures are counted in which way. */
-struct paths_summary {
-	uint32_t one, array, hashed; /* with one path; with an array; with a table */
-	uint32_t variables;          /* that have one */
-	uint32_t shortened;          /* map.h */
-	uint32_t bare;               /* without a variable: none was to be had */
-	uint32_t untimed; /* that are counted, but not measured: there was no place for the clock */
-};
-
 /* Inserts everything. It must live until edit_write is done; the map outlives it. */
 int paths_create(struct edit *edit, const struct paths_options *o, struct paths **out,
 	struct buf *map, struct err *e);
 void paths_destroy(struct paths *p);
 
 uint64_t paths_bytes(const struct paths *p); /* of what is counted into */
-const struct paths_summary *paths_summary(const struct paths *p);
 
 #endif

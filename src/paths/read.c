@@ -242,8 +242,10 @@ int paths_read(const struct paths_source *s, struct path_rows *rows, struct path
 	*sum = (struct paths_read_summary){0};
 	if (!rc && r.map.layout.words > s->n)
 		rc = -EBADMSG;
-	if (!rc)
+	if (!rc) {
+		sum->untimed = r.map.layout.untimed;
 		read_table(&r);
+	}
 	while (!rc && (rc = paths_map_next(&r.map, &r.function, &r.numbering)) > 0) {
 		read_procedure(&r);
 		numbering_deinit(&r.numbering);

@@ -34,6 +34,7 @@ struct paths_read_summary {
 	uint32_t procedures;
 	uint64_t paths, executions; /* that ran; how often, all together */
 	uint64_t ticks;             /* of the first metric */
+	uint64_t untimed;           /* procedures that are counted, but not measured */
 	uint64_t unfinished;        /* that are known to have begun only */
 	uint64_t no_room; /* executions that found none in the table: which is not known */
 };

@@ -20,13 +20,13 @@ enum { WORDS = 64, HASH = 32, ENTRIES = 8 };
  * a or returns. c ends in a call that may not come back.
  */
 static const struct exact_link links[] = {
-	{4, 0, EXACT_LINK_ENTRY, false},
-	{0, 1, EXACT_LINK_INSIDE, false},
-	{0, 2, EXACT_LINK_INSIDE, false},
-	{1, 3, EXACT_LINK_INSIDE, false},
-	{2, 3, EXACT_LINK_INSIDE, false},
-	{3, 0, EXACT_LINK_INSIDE, false},
-	{3, 4, EXACT_LINK_RETURN, false},
+	{.from = 4, .to = 0, .kind = EXACT_LINK_ENTRY},
+	{.from = 0, .to = 1, .kind = EXACT_LINK_INSIDE},
+	{.from = 0, .to = 2, .kind = EXACT_LINK_INSIDE},
+	{.from = 1, .to = 3, .kind = EXACT_LINK_INSIDE},
+	{.from = 2, .to = 3, .kind = EXACT_LINK_INSIDE},
+	{.from = 3, .to = 0, .kind = EXACT_LINK_INSIDE},
+	{.from = 3, .to = 4, .kind = EXACT_LINK_RETURN},
 };
 enum { ENTRY, A_B, A_C, B_D, C_D, BACK, RETURN };
 
@@ -63,7 +63,7 @@ static void begin(struct rig *r, enum path_how how)
 		*vec_add(&r->f.fixed) = (struct path_fixed){2, 5};
 	paths_map_add(&w, &r->f);
 	paths_map_finish(
-		&w, &(struct path_layout){WORDS, 1, HASH, ENTRIES}, &id, "/bin/x", &r->map);
+		&w, &(struct path_layout){WORDS, 1, 0, HASH, ENTRIES}, &id, "/bin/x", &r->map);
 }
 
 static void end(struct rig *r)
