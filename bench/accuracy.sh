@@ -2,20 +2,34 @@
 # How near estimated frequencies are to exact ones (the paper's 6.1.5): each of the twelve programs
 # is counted by callgrind once (kept under build/bench/accuracy) and recorded for -t seconds of CPU
 # time at -r samples a second; what 'export -f counts' then says is compared (score.c). PROGRAMS and
-# RECORDINGS: see recordings.sh.
+# RECORDINGS: see recordings.sh. COUNTS=exact counts with 'record --exact' instead: in seconds, and
+# without valgrind.
 . "$(dirname "$0")/lib.sh"
 seconds=25
 options "$@"
 make -s -C "$root" build/bench/exact_counts build/bench/score || exit 1
 . "$here/recordings.sh"
 
+count() { # NAME
+	rm -f "$work/counted.db"
+	"$here/program" "$1" "$culprit" record -q --exact -o "$work/counted.db" -- &&
+		"$culprit" export -i "$work/counted.db" -f counts >"$inputs/$1.counted" ||
+		die "$1 cannot be counted: $(tail -1 "$inputs/$1.err")"
+}
+
 for name in "${names[@]}"; do
-	simulate "$name" callgrind counts "$programs/exact_counts" --collect-jumps=yes
+	truth=$inputs/$name.counts
+	if [ "${COUNTS:-}" = exact ]; then
+		truth=$inputs/$name.counted
+		count "$name"
+	else
+		simulate "$name" callgrind counts "$programs/exact_counts" --collect-jumps=yes
+	fi
 	record "$name"
 	"$culprit" export -i "$recordings/$name.db" -f counts >"$work/estimated" || exit 1
-	echo "program=$name $("$programs/score" -n "$(repeats "$name")" "$inputs/$name.counts" \
+	echo "program=$name $("$programs/score" -n "$(repeats "$name")" "$truth" \
 		"$work/estimated" "$recordings/$name.db")" >>"$work/ours"
-	echo "program=$name $("$programs/score" "$inputs/$name.counts" - "$recordings/$name.db")" \
+	echo "program=$name $("$programs/score" "$truth" - "$recordings/$name.db")" \
 		>>"$work/simple"
 done
 rows=$work/ours
