@@ -145,18 +145,10 @@ struct interp_quick {
 /* Eight bytes of which some may have been stored; negative: not all are known. */
 INTERP_FN int interp_quick_stored(struct interp *m, u64 address)
 {
-	u32 failed;
-
-	if (!m)
-		return -1;
-	failed = m->failed;
-	if (!interp_canonical(address))
+	if (!m || !interp_canonical(address))
 		return -1;
 	interp_load(m, address, 8);
-	if (!m->loaded_unknown)
-		return 0;
-	m->failed = failed;
-	return -1;
+	return m->loaded_unknown ? -1 : 0;
 }
 
 /* Eight bytes from any address; negative: by the long way. */
@@ -454,12 +446,7 @@ INTERP_INLINE int interp_quick_execute(struct interp *m, const struct interp_qui
 	return 0;
 }
 
-/*
- * The instruction whose first eight bytes are given, if it is one of the commonest: negative if it
- * is not, and nothing is changed then that matters; 1 if it chose where to go, else 0. All general
- * registers have to be known.
- */
-INTERP_INLINE int interp_quick(struct interp *m, u64 code)
+INTERP_INLINE int interp_quick_try(struct interp *m, u64 code)
 {
 	u32 narrow = ((u32)code & 255) == 0x66;
 	struct interp_quick q;
@@ -478,6 +465,21 @@ INTERP_INLINE int interp_quick(struct interp *m, u64 code)
 	if (q.entry >> 26 == 56 && !q.rex && interp_quick_is_high(&q))
 		return -1;
 	return interp_quick_execute(m, &q);
+}
+
+/*
+ * The instruction whose first eight bytes are given, if it is one of the commonest: negative if it
+ * is not, and nothing is changed then that matters; 1 if it chose where to go, else 0. All general
+ * registers have to be known.
+ */
+INTERP_INLINE int interp_quick(struct interp *m, u64 code)
+{
+	u32 failed = m->failed;
+	int r = interp_quick_try(m, code);
+
+	if (r < 0)
+		m->failed = failed; /* the long way counts it again */
+	return r;
 }
 
 #endif
