@@ -159,6 +159,7 @@ program() { # NAME [FLAG...]: from standard input
 	[ "$status" = 2 ]
 }
 
+# bats test_tags=plain
 @test "stacks are walked from every instruction of the run time" {
 	command -v gdb || skip "needs gdb"
 	program a <<-'END'

@@ -50,6 +50,7 @@ traced() {
 	folded | cmp want -
 }
 
+# bats test_tags=plain
 @test "the same when all procedures can be called from elsewhere, and at fixed addresses" {
 	traced
 	g++ -w -O2 -fno-optimize-sibling-calls -rdynamic "$sources/calls.cc" -o exported -pthread
@@ -106,6 +107,7 @@ traced() {
 	folded | cmp want -
 }
 
+# bats test_tags=plain
 @test "storms of signals lose no entry" {
 	program a -pthread <<-'END'
 		#include <signal.h>
