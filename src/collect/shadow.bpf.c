@@ -89,17 +89,11 @@ struct {
 	__type(value, struct shadow_watch);
 } watches SEC(".maps");
 
-#define PROGRAMS 16
-
-/* A program whose pages are remembered, how often its mapping had changed, and its number. */
-struct program {
-	u64 id, changes, mapping;
-};
-
 struct state {
 	struct interp m;
 	u64 first[32]; /* SHADOW_STATE of them */
-	struct program program[PROGRAMS];
+	/* The program whose pages are remembered, how often its mapping had changed, its number. */
+	u64 program, changes, mapping;
 	u64 mappings; /* numbers given out */
 	struct shadow_reading reading;
 	u32 watched; /* words of it */
@@ -132,7 +126,6 @@ struct progress {
 	u64 paused; /* ns of stretches that took too long for us alone */
 	u64 start;  /* the first instruction that is not skipped */
 	u32 skip, done, edges;
-	u32 late; /* the time is up */
 	int stop;
 };
 
@@ -156,59 +149,35 @@ static __always_inline void note_edge(struct progress *p, u64 from, u64 to)
 	p->c->buffer[(at + 1) % SHADOW_WORDS] = to;
 }
 
-/* By itself, as most instructions do without. */
-__attribute__((noinline)) int interpret_any(struct interp *m)
-{
-	return m ? interp_one(m) : INTERP_FETCH;
-}
-
-/* 1: it chose where to go; 0: it did not; negative: it stopped. */
-static __always_inline int interpret_one(struct progress *p, struct interp *m)
-{
-	u64 code;
-	int stop;
-
-	if (!(m->unknown | m->unknown_low) && interp_memory_code(m, m->ip, &code) == 0) {
-		stop = interp_quick(m, code);
-		if (stop >= 0)
-			return stop;
-	}
-	if (m->keeps && m->ninputs > INTERP_INPUTS - INPUTS_A_STEP) {
-		p->stop = INTERP_ROOM;
-		return -1;
-	}
-	stop = interpret_any(m);
-	if (stop) {
-		p->stop = stop;
-		return -1;
-	}
-	/* A repeated instruction takes as long as others take together. */
-	if (interp_repeats(INTERP_E_OP(m->insn.entry)) && look(p) > p->deadline)
-		p->late = 1;
-	return interp_chooses(INTERP_E_OP(m->insn.entry));
-}
-
 static long step(u32 index, struct progress *p)
 {
-	struct interp *m = &p->s->m;
-	u64 from = m->ip;
-	int chose;
+	struct state *s = p->s;
+	u64 from = s->m.ip;
+	int stop;
 
-	if (((index % 16 == 0 && index) && look(p) > p->deadline) || p->late) {
+	/* A repeated instruction before this one took as long as others take together. */
+	if (((index % 16 == 0 && index) || interp_repeats(INTERP_E_OP(s->m.insn.entry))) &&
+		look(p) > p->deadline) {
 		p->stop = INTERP_TIME;
 		return 1;
 	}
-	chose = interpret_one(p, m);
-	if (chose < 0)
+	if (s->m.keeps && s->m.ninputs > INTERP_INPUTS - INPUTS_A_STEP) {
+		p->stop = INTERP_ROOM;
 		return 1;
+	}
+	stop = interp_one(&s->m);
+	if (stop) {
+		p->stop = stop;
+		return 1;
+	}
 	p->done = index + 1;
 	if (index < p->skip)
 		return 0;
 	if (index == p->skip)
 		p->start = from;
-	if (chose && p->edges < SHADOW_EDGES) {
-		if (!m->keeps)
-			note_edge(p, from, m->ip);
+	if (interp_chooses(INTERP_E_OP(s->m.insn.entry)) && p->edges < SHADOW_EDGES) {
+		if (!s->m.keeps)
+			note_edge(p, from, s->m.ip);
 		p->edges++;
 	}
 	return 0;
@@ -252,9 +221,7 @@ static __always_inline u64 new_mapping(struct state *s)
 		for (u32 i = 0; i < INTERP_PAGES; i++)
 			s->m.page[i].tag = 0;
 		s->mappings = 1;
-		INTERP_ROLLED
-		for (u32 i = 0; i < PROGRAMS; i++)
-			s->program[i].id = 0;
+		s->program = 0;
 	}
 	return s->mappings;
 }
@@ -266,27 +233,25 @@ static __always_inline u64 new_mapping(struct state *s)
 static __always_inline void look_at_memory(
 	struct state *s, const struct task_struct *task, const struct mm_struct *mm)
 {
-	struct program *p;
-	u64 id = 0, changes = 0;
+	u64 program = 0, changes = 0;
 
 	s->m.pgd = 0;
 	s->m.stack = peek((u64)task + bpf_core_field_offset(struct task_struct, stack));
 	if (mm) {
 		s->m.pgd = peek((u64)mm + bpf_core_field_offset(struct mm_struct, pgd));
-		id = peek((u64)mm + bpf_core_field_offset(struct mm_struct, context.ctx_id));
+		program = peek((u64)mm + bpf_core_field_offset(struct mm_struct, context.ctx_id));
 		changes = peek((u64)mm + bpf_core_field_offset(struct mm_struct, context.tlb_gen));
 	}
 	if (s->m.kernel) {
 		s->m.mapping = new_mapping(s);
 		return;
 	}
-	p = &s->program[id % PROGRAMS];
-	if (p->id != id || p->changes != changes) {
-		p->mapping = new_mapping(s);
-		p->id = id;
-		p->changes = changes;
+	if (program != s->program || changes != s->changes) {
+		s->mapping = new_mapping(s);
+		s->program = program;
+		s->changes = changes;
 	}
-	s->m.mapping = p->mapping;
+	s->m.mapping = s->mapping;
 }
 
 static __always_inline void begin(struct state *s, struct bpf_perf_event_data *ctx,

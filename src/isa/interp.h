@@ -20,8 +20,7 @@
  *
  *	int interp_memory_code(struct interp *m, u64 address, u64 *code);
  *
- * may hand out the 8 bytes at any address, of code and (interp_quick.h) of data; negative sends it
- * to the lines and words.
+ * may hand out the 8 bytes at any address of code; negative sends it to the lines.
  */
 #ifndef CULPRIT_ISA_INTERP_H
 #define CULPRIT_ISA_INTERP_H
@@ -75,9 +74,9 @@ enum interp_register {
 #define INTERP_OF    0x800u
 #define INTERP_FLAGS (INTERP_CF | INTERP_PF | INTERP_AF | INTERP_ZF | INTERP_SF | INTERP_OF)
 
-#define INTERP_WORDS  128  /* of the overlay */
-#define INTERP_LINES  16   /* of code, 32 bytes each */
-#define INTERP_PAGES  1024 /* translations; used by BPF */
+#define INTERP_WORDS  128 /* of the overlay */
+#define INTERP_LINES  16  /* of code, 32 bytes each */
+#define INTERP_PAGES  64  /* translations; used by BPF */
 #define INTERP_INPUTS 1024
 
 /* Eight bytes that the run stored to. */

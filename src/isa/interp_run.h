@@ -10,7 +10,6 @@
 #include "isa/interp_decode.h"
 #include "isa/interp_flow.h"
 #include "isa/interp_pair.h"
-#include "isa/interp_quick.h"
 #include "isa/interp_shift.h"
 #include "isa/interp_state.h"
 #include "isa/interp_vector.h"

@@ -274,7 +274,7 @@ INTERP_INLINE u32 interp_word_at(struct interp *m, u64 address)
 		unknown = 0xff;
 	}
 	m->loaded = word;
-	if (m->filter >> (address >> 3 & 63) & 1)
+	if (m->filter >> (interp_hash(address) & 63) & 1)
 		unknown = (u32)interp_overlay(m, address, unknown);
 	return unknown;
 }
@@ -320,7 +320,7 @@ INTERP_INLINE int interp_store_word(struct interp *m, u64 address, u32 bytes, u6
 	w->data = (w->data & ~mask) | (data & mask);
 	w->stored |= (u8)bytes;
 	w->unknown = (u8)((w->unknown & ~bytes) | (unknown ? bytes : 0));
-	m->filter |= 1ull << (address >> 3 & 63);
+	m->filter |= 1ull << (interp_hash(address) & 63);
 	return 0;
 }
 

@@ -96,24 +96,9 @@ struct progress {
 	struct vectors *v;
 };
 
-/* The commonest instructions have a way of their own where code is handed out at once. */
-__attribute__((noinline)) int run_quickly(struct interp *m)
-{
-	u64 code;
-
-	if (!m || m->unknown | m->unknown_low || interp_memory_code(m, m->ip, &code) < 0)
-		return -1;
-	return interp_quick(m, code);
-}
-
 static long step(u32 index, struct progress *p)
 {
-	int stop = INTERP_GOES_ON;
-
-	if (p->v->direct && run_quickly(p->m) >= 0)
-		p->v->quick++;
-	else
-		stop = interp_one(p->m);
+	int stop = interp_one(p->m);
 
 	p->v->stop = (u32)stop;
 	if (stop)
@@ -132,7 +117,7 @@ int run_vector(void *ctx)
 	(void)ctx;
 	if (!p.m || !p.v)
 		return 0;
-	p.v->done = p.v->reads = p.v->stop = p.v->quick = 0;
+	p.v->done = p.v->reads = p.v->stop = 0;
 	bpf_loop(p.v->steps, step, &p, 0);
 	return 0;
 }

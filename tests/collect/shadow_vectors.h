@@ -18,9 +18,8 @@ struct vectors {
 	u32 done;
 	u32 stop; /* enum interp_stop of the last */
 	u32 reads;
-	u32 direct;  /* code is handed out at once, not by lines */
-	u32 quick;   /* instructions that were done the quick way */
-	u64 missing; /* of each 64 pieces of 64 bytes in memory, those that cannot be read */
+	u32 direct, pad; /* code is handed out at once, not by lines */
+	u64 missing;     /* of each 64 pieces of 64 bytes in memory, those that cannot be read */
 	u64 code[VECTORS_CODE_WORDS];
 	u64 data[VECTORS_DATA_WORDS];
 };
