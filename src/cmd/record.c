@@ -488,19 +488,15 @@ int cmd_record(int argc, char **argv)
 	struct recording r = {.go = -1, .failed = -1, .signals = -1};
 	struct err e = {0};
 	int status = parse(&r, argc, argv);
+	bool sampled = !r.help && !edited_wanted(&r.edited);
 
 	if (r.help)
-		return cmd_help_text("record");
-	if (status == 0 && edited_wanted(&r.edited)) {
-		status = record_edited(&r.edited, r.command, r.target.database, r.quiet);
-		vec_deinit(&r.edited.libs);
-		vec_deinit(&r.edited.metrics);
-		target_deinit(&r.target);
-		return status;
-	}
-	if (status == 0)
+		status = cmd_help_text("record");
+	else if (status == 0 && sampled)
 		status = target_finish(&r.target);
-	if (status == 0) {
+	else if (status == 0)
+		status = record_edited(&r.edited, r.command, r.target.database, r.quiet);
+	if (status == 0 && sampled) {
 		struct target *t = &r.target;
 
 		/* By pid unless the whole machine is sampled, where short processes are too many.
@@ -523,6 +519,8 @@ int cmd_record(int argc, char **argv)
 		waitpid(r.child, NULL, 0);
 	}
 	upcall_destroy(r.upcall);
+	vec_deinit(&r.edited.libs);
+	vec_deinit(&r.edited.metrics);
 	target_deinit(&r.target);
 	return status;
 }
