@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Where nothing is said. */
@@ -265,14 +266,28 @@ static int open_file(struct image *im, int fd, struct frames **out)
 	return rc;
 }
 
+/* An image that is in no file (the vDSO), as one: reading goes by descriptors. */
+static int file_of_bytes(const struct buf *b)
+{
+	int fd = memfd_create("image", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, b->p, b->n) != (ssize_t)b->n) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 int frames_open(struct image *im, struct frames **out)
 {
-	int fd = im->fd >= 0 ? im->fd : image_reopen(im), rc;
+	bool mine = im->fd < 0;
+	int fd = im->bytes.n ? file_of_bytes(&im->bytes) : mine ? image_reopen(im) : im->fd;
+	int rc;
 
 	if (fd < 0)
 		return -ENOENT;
 	rc = open_file(im, fd, out);
-	if (im->fd < 0)
+	if (mine)
 		close(fd);
 	return rc;
 }
