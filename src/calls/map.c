@@ -142,6 +142,43 @@ static struct candidate *find_candidate(
 	return NULL;
 }
 
+static bool is_called_by(
+	const struct call_map *m, const struct candidate *c, const struct call_frame *caller)
+{
+	uint32_t parent = call_tree_node(m->tree, c->node)->parent;
+	const struct call_place *at;
+
+	if (parent == CALL_NONE)
+		return false;
+	at = &call_tree_node(m->tree, parent)->at;
+	return at->image == caller->image && at->procedure == caller->procedure;
+}
+
+/* Who is called again, directly or not, is below its first caller and not its last: then nothing
+ * matches, and nothing is known better. */
+uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_frame *caller, uint32_t *others)
+{
+	struct place_key key = key_of(kind, frame);
+	const struct place *p = hmap_get(&m->places, &key);
+	const struct candidate *best = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next) {
+		const struct candidate *c = &m->candidates.p[i];
+
+		if (!is_called_by(m, c, caller))
+			continue;
+		n++;
+		if (!best || is_likelier(m, c, best))
+			best = c;
+	}
+	if (!best)
+		return call_map_find(m, kind, frame, others);
+	*others = n - 1;
+	return best->node;
+}
+
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, uint32_t *others)
 {

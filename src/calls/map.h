@@ -82,6 +82,9 @@ size_t call_map_join(const struct call_map *m, enum stack_kind kind,
  */
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, uint32_t *others);
+/* The same among those that were called by this procedure; all if none was. */
+uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_frame *caller, uint32_t *others);
 
 /*
  * The likeliest path to a frame that was never seen at this height: by callers that were seen as

@@ -502,7 +502,8 @@ int cmd_record(int argc, char **argv)
 		/* By pid unless the whole machine is sampled, where short processes are too many.
 		 */
 		t->options.per_process |= !t->all && !t->cgroup;
-		t->options.drain_s = 5;
+		/* What is not known of call paths should be asked for while the program runs. */
+		t->options.drain_s = t->contexts ? 0.5 : 5;
 		t->options.flush_s = 60;
 		if (prepare_upcalls(&r, &e) < 0 || record(&r, &e) < 0)
 			status = cmd_fail(&e);

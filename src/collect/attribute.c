@@ -162,8 +162,8 @@ static uint32_t program_of(struct attribution *a, const struct process *p)
 	return IMAGE_NUMBER_UNKNOWN;
 }
 
-static bool take_context(struct attribution *a, struct process *p, const struct sample *s,
-	const struct sum_sample *sum)
+static enum context_wish take_context(struct attribution *a, struct process *p,
+	const struct sample *s, const struct sum_sample *sum, uint64_t *back)
 {
 	struct context_sample c = {.image = sum->image,
 		.offset = sum->offset,
@@ -182,10 +182,12 @@ static bool take_context(struct attribution *a, struct process *p, const struct 
 		else
 			c.program = sum->image;
 	}
-	return contexts_sample(a->contexts, &c, s->count);
+	if (s->caller)
+		c.caller = 1 + place_user(a, p, s->caller - 1, s->time, &c.caller_offset);
+	return contexts_sample(a->contexts, &c, s->count, back);
 }
 
-bool attribution_sample(struct attribution *a, const struct sample *s)
+enum context_wish attribution_sample(struct attribution *a, const struct sample *s, uint64_t *back)
 {
 	struct process *p = process_at(a->processes, s->pid, s->time);
 	struct sum_sample sum = {.cgroup_id = s->cgroup,
@@ -211,7 +213,7 @@ bool attribution_sample(struct attribution *a, const struct sample *s)
 		counts->unknown += s->count;
 	else
 		counts->attributed += s->count;
-	return !row || !a->contexts || take_context(a, p, s, &sum);
+	return row && a->contexts ? take_context(a, p, s, &sum, back) : CONTEXT_WISH_NOTHING;
 }
 
 /* ---- bursts ---- */

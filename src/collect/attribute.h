@@ -6,13 +6,14 @@
 #ifndef CULPRIT_COLLECT_ATTRIBUTE_H
 #define CULPRIT_COLLECT_ATTRIBUTE_H
 
+#include "collect/contexts.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct attribution;
-struct contexts_statistics;
 struct driver_pair;
 struct driver_stack;
 struct err;
@@ -45,8 +46,8 @@ void attribution_destroy(struct attribution *a);
 void attribution_scan(struct attribution *a, const pid_t *pids, size_t n);
 
 void attribution_record(struct attribution *a, const struct record *r);
-/* False when a copy of the stack would tell what is not known of the sample's call path. */
-bool attribution_sample(struct attribution *a, const struct sample *s);
+/* What would tell more of the sample's call path (contexts.h); `back` is for who wants contexts. */
+enum context_wish attribution_sample(struct attribution *a, const struct sample *s, uint64_t *back);
 
 /* False when nothing that is wanted can ever come from where this burst was. */
 bool attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);

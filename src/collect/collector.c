@@ -75,11 +75,16 @@ static void sink_record(void *arg, const struct record *r)
 static void sink_sample(void *arg, const struct sample *s)
 {
 	struct collector *c = arg;
+	enum context_wish wish;
+	uint64_t back;
 
 	if (s->pid == 0)
 		c->idle_samples[s->event] += s->count;
-	if (!attribution_sample(c->attribution, s))
+	wish = attribution_sample(c->attribution, s, &back);
+	if (wish == CONTEXT_WISH_STACK)
 		sampler_want(c->sampler, s);
+	else if (wish == CONTEXT_WISH_CALLER)
+		sampler_ask(c->sampler, s, back);
 }
 
 static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)

@@ -292,6 +292,7 @@ static uint32_t find_path(struct contexts *c, const struct context_sample *s, st
 	enum stack_kind kind = (enum stack_kind)(s->where >> WHERE_KIND_SHIFT);
 	int64_t height = 0;
 	bool told = kind != STACK_OTHER && height_of(c, s, &height);
+	struct call_frame caller;
 	uint32_t path;
 
 	*f = frame_at(c, s->image, s->offset, height);
@@ -299,7 +300,12 @@ static uint32_t find_path(struct contexts *c, const struct context_sample *s, st
 	*seen = false;
 	if (!told)
 		return CALL_NONE;
-	path = call_map_find(program->known, kind, f, others);
+	if (s->caller) {
+		caller = frame_at(c, s->caller - 1, s->caller_offset, 0);
+		path = call_map_find_called(program->known, kind, f, &caller, others);
+	} else {
+		path = call_map_find(program->known, kind, f, others);
+	}
 	*seen = path != CALL_NONE;
 	return *seen ? path : call_map_guess(program->known, kind, f);
 }
@@ -309,7 +315,8 @@ static bool is_kernel_thread(const struct context_sample *s)
 	return s->kernel && s->image == IMAGE_NUMBER_UNKNOWN && !s->offset;
 }
 
-bool contexts_sample(struct contexts *c, const struct context_sample *s, uint64_t count)
+enum context_wish contexts_sample(
+	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *back)
 {
 	struct pending *p = hmap_get(&c->pending, s);
 	struct call_frame f;
@@ -318,18 +325,21 @@ bool contexts_sample(struct contexts *c, const struct context_sample *s, uint64_
 
 	if (p) {
 		p->count += count;
-		return true;
+		return CONTEXT_WISH_NOTHING;
 	}
 	if (c->pending.n >= MOST_SAMPLES) {
 		c->statistics.refused += count;
-		return true;
+		return CONTEXT_WISH_NOTHING;
 	}
 	p = hmap_put(&c->pending, s, NULL);
 	p->count = count;
 	if (is_kernel_thread(s))
-		return true;
+		return CONTEXT_WISH_NOTHING;
 	find_path(c, s, &f, &seen, &others);
-	return seen;
+	if (!seen)
+		return CONTEXT_WISH_STACK;
+	*back = (uint64_t)f.height + 8;
+	return others && !s->caller ? CONTEXT_WISH_CALLER : CONTEXT_WISH_NOTHING;
 }
 
 static struct call_tree *tree_of(struct contexts *c, uint32_t program, uint32_t who)

@@ -31,13 +31,23 @@ struct context_sample {
 	uint64_t offset;        /* of the program's instruction, */
 	uint64_t kernel_offset; /* of the kernel's if it was there */
 	uint64_t where;
-	uint32_t image;   /* numbers; */
-	uint32_t kernel;  /* the image's number + 1; 0: it was not there */
-	uint32_t program; /* the image that was executed */
-	uint32_t who;     /* with the event */
+	uint64_t caller_offset; /* of the call that led there, if it was asked for */
+	uint32_t image;         /* numbers; */
+	uint32_t kernel;        /* the image's number + 1; 0: it was not there */
+	uint32_t caller;        /* the same */
+	uint32_t program;       /* the image that was executed */
+	uint32_t who;           /* with the event */
+	uint32_t none;
 };
-/* False for the first of those whose path is not known: a copy of the stack would tell it. */
-bool contexts_sample(struct contexts *c, const struct context_sample *s, uint64_t count);
+
+/* What would tell more of the path of samples like this one. */
+enum context_wish {
+	CONTEXT_WISH_NOTHING, /* also after the first of them */
+	CONTEXT_WISH_STACK,
+	CONTEXT_WISH_CALLER, /* which returns to `back` bytes below the base */
+};
+enum context_wish contexts_sample(
+	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *back);
 
 /* Where an address of the process is: the number of an image and an offset. */
 typedef uint32_t context_place_fn(void *arg, uint64_t pc, uint64_t *offset);

@@ -202,7 +202,8 @@ static __always_inline void count(struct driver_cpu *c, u32 side, const struct k
 		if (e->pc != k->pc || ids_of(e) != k->ids || e->tag != k->tag)
 			continue;
 		if (contexts && (more->way[w].where != k->context.where ||
-					more->way[w].user != k->context.user))
+					more->way[w].user != k->context.user ||
+					more->way[w].caller != k->context.caller))
 			continue;
 		e->count++;
 		c->hits++;

@@ -290,6 +290,7 @@ static void sample_of(const struct driver_cpu *c, const struct driver_entry *e,
 	if (context) {
 		out->where = context->where;
 		out->user = context->user;
+		out->caller = context->caller;
 		out->generation = e->tag >> DRIVER_TAG_GENERATION_SHIFT;
 	}
 }
@@ -380,13 +381,23 @@ void driver_stacks(struct driver *d, uint32_t more, driver_stack_fn *fn, void *a
 	give_stacks(d, more);
 }
 
+static uint64_t hash_of(const struct sample *s)
+{
+	return driver_context_hash(
+		(uint32_t)s->pid, s->generation, s->kernel ? s->user : s->pc, s->where);
+}
+
 void driver_want(struct driver *d, const struct sample *s)
 {
-	uint64_t h = driver_context_hash(
-		(uint32_t)s->pid, s->generation, s->kernel ? s->user : s->pc, s->where);
-
 	if (d->seen)
-		__atomic_store_n(&d->seen->mark[DRIVER_SLOT(h)], 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&d->seen->mark[DRIVER_SLOT(hash_of(s))], 0, __ATOMIC_RELAXED);
+}
+
+void driver_ask(struct driver *d, const struct sample *s, uint64_t back)
+{
+	if (d->seen && back / 8 <= UINT32_MAX)
+		__atomic_store_n(&d->seen->back[DRIVER_SLOT(hash_of(s))], (uint32_t)(back / 8),
+			__ATOMIC_RELAXED);
 }
 
 uint64_t driver_dropped(struct driver *d, size_t event)

@@ -74,7 +74,8 @@ struct driver_bucket {
 
 struct driver_context {
 	u64 where;
-	u64 user; /* 0: the sample was in user mode, or there is no user */
+	u64 user;   /* 0: the sample was in user mode, or there is no user */
+	u64 caller; /* where the frame's call comes back, if user space asked for it; else 0 */
 };
 
 struct driver_context_bucket {
@@ -104,8 +105,13 @@ static inline u64 driver_context_hash(u32 pid, u32 generation, u64 user_pc, u64 
 #define DRIVER_SLOT(hash) ((hash) >> 40 & (DRIVER_SEEN - 1))
 #define DRIVER_MARK(hash) ((u32)(hash) | 1)
 
+/*
+ * Where several paths have one height, the caller may tell them apart: user space says how many
+ * words below the base of the stack the return address is.
+ */
 struct driver_seen {
 	u32 mark[DRIVER_SEEN]; /* a part of a hash; 0: free */
+	u32 back[DRIVER_SEEN]; /* 0: nobody asked */
 };
 
 struct driver_stack {

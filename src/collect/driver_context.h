@@ -44,21 +44,34 @@ static __always_inline u64 where_of(const struct place *p)
 	return height | frame << WHERE_FRAME_SHIFT | p->kind << WHERE_KIND_SHIFT;
 }
 
+/* The caller, if somebody asked for it. */
+static __always_inline u64 caller_of(const struct place *p, u32 back)
+{
+	u64 caller = 0;
+
+	if (back && bpf_probe_read_user(
+			    &caller, sizeof caller, (const void *)(p->base - 8 * (u64)back)))
+		return 0;
+	return caller;
+}
+
 /* Whether this one was not seen before; from now on it was. */
-static __always_inline bool is_new(const struct key *k, u64 pc)
+static __always_inline bool is_new(struct key *k, const struct place *p)
 {
 	u32 zero = 0;
 	struct driver_seen *s = bpf_map_lookup_elem(&seen, &zero);
 	u64 h = driver_context_hash(
-		k->ids, k->tag >> DRIVER_TAG_GENERATION_SHIFT, pc, k->context.where);
-	u32 mark = DRIVER_MARK(h), *slot;
+		k->ids, k->tag >> DRIVER_TAG_GENERATION_SHIFT, p->pc, k->context.where);
+	u32 mark = DRIVER_MARK(h), slot = DRIVER_SLOT(h);
 
 	if (!s)
 		return false;
-	slot = &s->mark[DRIVER_SLOT(h)];
-	if (*slot == mark)
+	if (s->mark[slot] == mark) {
+		k->context.caller = caller_of(p, s->back[slot]);
 		return false;
-	*slot = mark;
+	}
+	s->mark[slot] = mark;
+	s->back[slot] = 0;
 	return true;
 }
 
@@ -167,7 +180,7 @@ static __always_inline void find_context(
 	}
 	find_base(task, &p);
 	k->context.where = where_of(&p);
-	if (judge || is_new(k, p.pc))
+	if (is_new(k, &p) || judge)
 		copy_stack(ctx, c, k, &p, judge);
 }
 

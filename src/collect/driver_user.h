@@ -63,6 +63,9 @@ void driver_stacks(struct driver *d, uint32_t more, driver_stack_fn *fn, void *a
 
 /* The next sample in the context of this one is to come with a copy of its stack. */
 void driver_want(struct driver *d, const struct sample *s);
+/* Those in the context of this one are to tell their caller: the return address is so many bytes
+ * below the base of the stack. */
+void driver_ask(struct driver *d, const struct sample *s, uint64_t back);
 
 /* Samples of this event dropped for want of room since the last call. */
 uint64_t driver_dropped(struct driver *d, size_t event);

@@ -422,6 +422,12 @@ void sampler_want(struct sampler *s, const struct sample *sample)
 		driver_want(s->driver, sample);
 }
 
+void sampler_ask(struct sampler *s, const struct sample *sample, uint64_t back)
+{
+	if (s->driver)
+		driver_ask(s->driver, sample, back);
+}
+
 void sampler_leave_out(struct sampler *s, const struct shadow_burst *b)
 {
 	if (s->shadow)

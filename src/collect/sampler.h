@@ -88,7 +88,7 @@ struct sample {
 	uint8_t event; /* index into options.events */
 	bool kernel;
 	/* With contexts (collect/driver.h): */
-	uint64_t where, user;
+	uint64_t where, user, caller;
 	uint32_t generation;
 };
 
@@ -106,8 +106,9 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink);
 /* Swaps the tables and delivers everything. */
 void sampler_drain(struct sampler *s, const struct sampler_sink *sink);
 
-/* As driver_want (driver_user.h). */
+/* As driver_want and driver_ask (driver_user.h). */
 void sampler_want(struct sampler *s, const struct sample *sample);
+void sampler_ask(struct sampler *s, const struct sample *sample, uint64_t back);
 
 /* As shadow_leave_out and shadow_take_in (shadow_user.h). */
 void sampler_leave_out(struct sampler *s, const struct shadow_burst *b);

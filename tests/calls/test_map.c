@@ -135,6 +135,13 @@ static void test_ranks(void **s)
 	assert_true(call_map_precision(v) > 0.33 && call_map_precision(v) < 0.34);
 	assert_int_equal(call_map_find(m, STACK_MAIN, &often[0], &others), a);
 	assert_int_equal(others, 1);
+	/* The caller tells them apart, unless it was never seen. */
+	assert_int_equal(call_map_find_called(m, STACK_MAIN, &often[0], &often[1], &others), a);
+	assert_int_equal(others, 0);
+	assert_int_equal(call_map_find_called(m, STACK_MAIN, &often[0], &seldom[1], &others), b);
+	assert_int_equal(others, 0);
+	assert_int_equal(call_map_find_called(m, STACK_MAIN, &often[0], &often[2], &others), a);
+	assert_int_equal(others, 1);
 	call_map_destroy(m);
 }
 

@@ -158,9 +158,9 @@ static inline uint64_t offset_of(const void *p)
 
 static inline void tell_sample(uint64_t us, pid_t pid, uint64_t pc, uint32_t count)
 {
-	attribution_sample(
-		a, &(struct sample){
-			   .pc = pc, .time = us * US, .pid = pid, .tid = pid, .count = count});
+	attribution_sample(a,
+		&(struct sample){.pc = pc, .time = us * US, .pid = pid, .tid = pid, .count = count},
+		NULL);
 }
 
 static inline int try_flush(int64_t t0, struct err *e)

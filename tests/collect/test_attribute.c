@@ -279,12 +279,13 @@ static void test_threads_events_and_idle(void **state)
 	tell(record_thread(20, PID(1), PID(1), PID(11)));
 	tell(record_rename(21, PID(1), PID(11), "worker"));
 	s.pc = pc_of(&find_self);
-	attribution_sample(a, &s);
+	attribution_sample(a, &s, NULL);
 	s.event = 1;
-	attribution_sample(a, &s);
+	attribution_sample(a, &s, NULL);
 	attribution_sample(a,
 		&(struct sample){
-			.pc = 0xffffffff81000010, .kernel = true, .count = 100, .time = 60 * US});
+			.pc = 0xffffffff81000010, .kernel = true, .count = 100, .time = 60 * US},
+		NULL);
 	flush(1000);
 	assert_int_equal(totals(PID(1), PID(11), "one", "worker").samples, 6);
 	assert_int_equal(totals(0, 0, "swapper", "swapper").samples, 100);
@@ -529,7 +530,8 @@ static void test_kernel_symbols(void **state)
 	create(false, true);
 	assert_false(attribution_kernel_hidden(a));
 	attribution_sample(a,
-		&(struct sample){.pc = address + 4, .kernel = true, .count = 9, .time = 60 * US});
+		&(struct sample){.pc = address + 4, .kernel = true, .count = 9, .time = 60 * US},
+		NULL);
 	flush(1000);
 	assert_int_equal(samples("swapper", "[kernel]", UINT64_MAX), 9);
 	assert_int_equal(kind_read, IMAGE_KERNEL);

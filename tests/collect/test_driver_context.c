@@ -138,6 +138,36 @@ static void test_stacks_of_what_is_new(void **state)
 	close(fd);
 }
 
+/* What user space asks for: where the frame returns to. */
+static void test_callers(void **state)
+{
+	struct sample first;
+	int fd;
+
+	(void)state;
+	need_bpf();
+	fd = open_faults(0, false);
+	drain();
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	deep(7);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	drain();
+	assert_int_equal(seen.n, 1);
+	first = seen.at[0];
+	assert_int_equal(first.caller, 0);
+	driver_ask(driver, &first, 8 * height(&first));
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	deep(7);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	drain();
+	assert_int_equal(seen.n, 1);
+	assert_int_equal(seen.at[0].where, first.where);
+	/* The code of the fault is called by what is near. */
+	assert_true(seen.at[0].caller - (uint64_t)deep < 4096 ||
+		    (uint64_t)deep - seen.at[0].caller < 4096);
+	close(fd);
+}
+
 static void *on_thread(void *arg)
 {
 	(void)arg;
@@ -221,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_heights),
 		cmocka_unit_test(test_stacks_of_what_is_new),
+		cmocka_unit_test(test_callers),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_stacks_of_signals),
 	};
