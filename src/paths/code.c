@@ -99,11 +99,11 @@ static void insert(struct inserting *in, const struct exact_place *at, unsigned 
 	struct edit *e = in->c->edit;
 
 	if (at->how == EXACT_AT_ENTRY)
-		edit_at_entry(e, in->b->function, s, arguments);
+		edit_at_entry(e, in->b->chosen->function, s, arguments);
 	else if (at->how == EXACT_ON_EDGE)
-		edit_on_edge(e, in->b->function, at->where, s, arguments);
+		edit_on_edge(e, in->b->chosen->function, at->where, s, arguments);
 	else if (at->how == EXACT_BEFORE)
-		edit_before(e, in->b->function, at->where, s, arguments);
+		edit_before(e, in->b->chosen->function, at->where, s, arguments);
 }
 
 /* Where the counter of a path is. */
@@ -150,13 +150,13 @@ static void insert_end(struct inserting *in, const struct exact_place *at,
 
 static void insert_on_link(struct inserting *in, uint32_t link)
 {
-	const struct numbering *n = in->b->numbering;
-	const struct exact_place *at = &in->b->places->p[link];
+	const struct numbering *n = &in->b->chosen->numbering;
+	const struct exact_place *at = &in->b->chosen->places.p[link];
 	unsigned set = in->hashed ? KEY : POINT, begin = 0;
-	struct plan_step step = in->b->plan->step[link], next = step;
+	struct plan_step step = in->b->chosen->plan.step[link], next = step;
 
 	if (n->cut[link])
-		next = in->b->plan->step[n->begins[link]];
+		next = in->b->chosen->plan.step[n->begins[link]];
 	if (n->cut[link] || n->dag.edge[link].from == n->outside)
 		begin = in->b->timed ? BEGIN : 0;
 	if (next.op == PLAN_SET)
@@ -182,7 +182,7 @@ static bool is_apart(const struct exact_function *f, uint32_t block)
 /* The clock stands still while others run. Calls that paths end at need nothing. */
 static void insert_on_calls(struct inserting *in)
 {
-	const struct flow *flow = in->b->function->flow;
+	const struct flow *flow = in->b->chosen->function->flow;
 	const struct snippet *s = snippet_for(in, CALL, true);
 
 	for (uint32_t i = 0; i < flow->nblocks; i++) {
@@ -190,8 +190,8 @@ static void insert_on_calls(struct inserting *in)
 
 		if (flow->blocks[i].end != FLOW_CALLS || is_apart(&in->b->model->graph, i))
 			continue;
-		edit_before(in->c->edit, in->b->function, last, s, NULL);
-		edit_after_call(in->c->edit, in->b->function, last, s, NULL);
+		edit_before(in->c->edit, in->b->chosen->function, last, s, NULL);
+		edit_after_call(in->c->edit, in->b->chosen->function, last, s, NULL);
 	}
 }
 

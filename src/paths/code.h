@@ -9,9 +9,7 @@
 #define CULPRIT_PATHS_CODE_H
 
 #include "edit/edit.h"
-#include "edit/exact_model.h"
-#include "paths/map.h"
-#include "paths/plan.h"
+#include "paths/choose.h"
 
 struct snippet;
 
@@ -33,12 +31,9 @@ static inline uint64_t paths_code_stride(const struct paths_code *c)
 }
 
 struct paths_body {
-	struct edit_function *function;
-	struct path_function *model; /* `first` is known; gets fixed counters */
-	const exact_places *places;
-	const struct numbering *numbering;
-	const struct plan *plan;
-	bool timed; /* v1 is there */
+	const struct choosing *chosen;
+	struct path_function *model; /* its own; `first` is known; gets fixed counters */
+	bool timed;                  /* v1 is there */
 };
 void paths_code_insert(struct paths_code *c, const struct paths_body *b);
 

@@ -1,0 +1,251 @@
+#include "paths/choose.h"
+
+#include "base/mem.h"
+#include "edit/guide.h"
+#include "paths/refine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PARTS 8 /* places of the variable; each takes memory by instruction */
+
+/* Walks begin with the first link: loops are then entered as the procedure is. */
+static void put_entry_first(struct choosing *c)
+{
+	struct exact_function *f = &c->model.graph;
+
+	for (size_t i = 1; i < f->links.n; i++) {
+		if (f->links.p[i].kind != EXACT_LINK_ENTRY)
+			continue;
+		struct exact_link link = f->links.p[i];
+		struct exact_place place = c->places.p[i];
+
+		f->links.p[i] = f->links.p[0];
+		c->places.p[i] = c->places.p[0];
+		f->links.p[0] = link;
+		c->places.p[0] = place;
+	}
+}
+
+/* Code for a block's ways out may stand at its start: a path that ends there would lack the block.
+ */
+static bool may_end_on(const struct choosing *c, size_t link)
+{
+	const struct exact_place *p = &c->places.p[link];
+	const struct flow *flow = c->function->flow;
+	uint32_t from = c->model.graph.links.p[link].from;
+
+	if (p->how != EXACT_BEFORE || from >= flow->nblocks)
+		return p->how != EXACT_NOWHERE;
+	return p->where == flow->blocks[from].first + flow->blocks[from].count - 1;
+}
+
+/* By what earlier runs counted, if the procedure ran then; else by guesses. */
+static void weigh(struct choosing *c)
+{
+	size_t n = c->places.n;
+
+	vec_reserve(&c->weights, n + 1);
+	vec_reserve(&c->cuttable, n + 1);
+	c->weights.n = c->cuttable.n = n;
+	c->refined = c->guide && guide_weights(c->guide, &c->model.graph, c->weights.p);
+	for (size_t i = 0; i < n; i++) {
+		const struct exact_place *place = &c->places.p[i];
+
+		c->weights.p[i] = c->refined ? c->weights.p[i] * place->price : place->weight;
+		c->cuttable.p[i] = may_end_on(c, i) ? c->weights.p[i] : -1;
+	}
+}
+
+static void number(struct choosing *c, const bool *cut, uint64_t limit)
+{
+	struct number_wish wish = {.cut = cut, .weight = c->cuttable.p, .limit = limit};
+
+	numbering_init(&c->numbering, &c->graph, exact_outside(&c->model.graph), &wish);
+	plan_init(&c->plan, &c->numbering, c->weights.p);
+}
+
+static void forget(struct choosing *c)
+{
+	plan_deinit(&c->plan);
+	numbering_deinit(&c->numbering);
+}
+
+/* Blocks where the variable must have its value: those where the sum is not known, also behind
+ * them in a node that their ways out share. */
+static bool *held_blocks(const struct choosing *c)
+{
+	const struct exact_function *f = &c->model.graph;
+	bool *blocks = xmemdup(c->plan.held, f->blocks.n + 1);
+
+	vec_each (l, &f->links)
+		if (l->from < f->blocks.n && l->to >= f->blocks.n && l->to < exact_outside(f))
+			blocks[l->from] |= c->plan.held[l->to];
+	return blocks;
+}
+
+/* Takes the blocks that hang together with one of them out of the set. */
+static void take_part(const struct flow *flow, bool *blocks, bool *part, uint32_t *stack)
+{
+	uint32_t depth = 0, first = 0;
+
+	while (!blocks[first])
+		first++;
+	memset(part, 0, flow->nblocks);
+	stack[depth++] = first;
+	blocks[first] = false;
+	while (depth) {
+		uint32_t node = stack[--depth];
+
+		part[node] = true;
+		graph_each_out (e, &flow->graph, node) {
+			uint32_t to = flow->graph.edge[*e].to;
+
+			if (to < flow->nblocks && blocks[to]) {
+				blocks[to] = false;
+				stack[depth++] = to;
+			}
+		}
+		graph_each_in (e, &flow->graph, node) {
+			uint32_t from = flow->graph.edge[*e].from;
+
+			if (from < flow->nblocks && blocks[from]) {
+				blocks[from] = false;
+				stack[depth++] = from;
+			}
+		}
+	}
+}
+
+/* Each part has a place for the variable to itself: a loop may have a register where the rest calls
+ * others. */
+static bool have_variable(struct choosing *c)
+{
+	const struct flow *flow = c->function->flow;
+	bool *blocks = held_blocks(c), *part = xcalloc(flow->nblocks + 1, sizeof *part);
+	uint32_t *stack = graph_numbers(flow->nblocks, 0);
+	const char *why;
+	bool had = true;
+
+	for (int i = 1; had && memchr(blocks, true, flow->nblocks); i++) {
+		if (i < PARTS) {
+			take_part(flow, blocks, part, stack);
+		} else {
+			memcpy(part, blocks, flow->nblocks);
+			memset(blocks, false, flow->nblocks);
+		}
+		had = edit_variable(c->scene.edit, c->function, c->variable, part, &why);
+	}
+	free(blocks);
+	free(part);
+	free(stack);
+	return had;
+}
+
+static void choose_how(struct choosing *c, bool bare)
+{
+	struct path_function *m = &c->model;
+	uint64_t total = c->numbering.total;
+
+	m->shortened = c->numbering.ncut > c->loops;
+	m->how = bare               ? PATH_HOW_SHORT
+		 : total > c->array ? PATH_HOW_HASH
+		 : total > 1        ? PATH_HOW_ARRAY
+				    : PATH_HOW_ONE;
+	m->fixed.n = 0;
+}
+
+/* Of three ways to cut, the one that costs least. */
+static void refine(struct choosing *c)
+{
+	bool *around = xmemdup(c->numbering.cut, c->graph.edges + 1), *cuts[REFINE_CUTS];
+	enum refine_cuts best = REFINE_NONE;
+	double least = 0;
+
+	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++) {
+		cuts[i] = refine_cut(&c->graph, c->numbering.outside, c->weights.p, around, i);
+		for (uint32_t k = 0; k < c->graph.edges; k++)
+			cuts[i][k] &= c->cuttable.p[k] >= 0;
+		forget(c);
+		number(c, cuts[i], c->array);
+		if (i == REFINE_NONE || c->plan.cost < least) {
+			best = i;
+			least = c->plan.cost;
+		}
+	}
+	forget(c);
+	number(c, cuts[best], c->array);
+	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++)
+		free(cuts[i]);
+	free(around);
+}
+
+/* All of them, if they fit or must; else with edges cut that seem to be cold. */
+static void number_paths(struct choosing *c)
+{
+	number(c, NULL, c->most);
+	c->loops = c->numbering.ncut - c->numbering.shortened;
+	if (c->refined)
+		refine(c);
+	else if (!c->full && c->numbering.total > c->array) {
+		forget(c);
+		number(c, NULL, c->array);
+	}
+}
+
+static void choose(struct choosing *c)
+{
+	bool bare = false, *cut;
+
+	number_paths(c);
+	if (!have_variable(c)) {
+		forget(c);
+		cut = plan_short(&c->graph, exact_outside(&c->model.graph));
+		number(c, cut, 0);
+		free(cut);
+		bare = true;
+	}
+	choose_how(c, bare);
+}
+
+/* As the map has it. */
+static void keep(struct choosing *c)
+{
+	struct path_function *m = &c->model;
+
+	for (size_t i = 0; i < m->graph.links.n; i++)
+		m->graph.links.p[i].counted = c->numbering.cut[i];
+	m->values.n = 0;
+	for (uint32_t i = 0; i < c->numbering.dag.edges; i++)
+		*vec_add(&m->values) = c->numbering.value[i];
+}
+
+void choose_model(struct choosing *c, struct edit_function *f)
+{
+	c->function = f;
+	exact_model(&c->scene, f, &c->model.graph, &c->places);
+	put_entry_first(c);
+}
+
+void choose_paths(struct choosing *c, struct edit_function *f)
+{
+	choose_model(c, f);
+	path_graph(&c->model.graph, &c->graph);
+	weigh(c);
+	choose(c);
+	keep(c);
+}
+
+void choose_end(struct choosing *c)
+{
+	forget(c);
+	graph_deinit(&c->graph);
+}
+
+void choosing_deinit(struct choosing *c)
+{
+	path_function_deinit(&c->model);
+	vec_deinit(&c->places);
+	vec_deinit(&c->weights);
+	vec_deinit(&c->cuttable);
+}
