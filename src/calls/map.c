@@ -8,11 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Leaves that are no calls have these in the place of an image's key: a height (as `procedure`, its
- * kind as `site`), and at the root a verdict. Keys of images are hashes, which never are so small.
- */
-#define KEY_HEIGHT  1
+/* In the place of an image's key, as the header's of leaves: at the root, a verdict. */
 #define KEY_VERDICT 2
 
 #define SAMPLED "sampled" /* the metric of heights */
@@ -223,13 +219,36 @@ static uint32_t leaf_of(
 	c = vec_add(&m->candidates);
 	*c = (struct candidate){.node = node, .next = p->first};
 	c->leaf = call_tree_child(m->tree, node,
-		&(struct call_place){.image = KEY_HEIGHT,
+		&(struct call_place){.image = CALL_MAP_HEIGHT,
 			.procedure = (uint64_t)f->height,
 			.site = kind,
 			.recursive = true});
 	p->first = (uint32_t)m->candidates.n - 1;
 	p->n++;
 	return c->leaf;
+}
+
+uint16_t call_map_step_hash(const struct call_place *caller)
+{
+	struct procedure_key key = {caller->image, caller->procedure};
+	uint16_t hash = (uint16_t)hash_bytes(&key, sizeof key);
+
+	return hash ? hash : 1;
+}
+
+/* Where the caller of the frame was, which folding does not tell. */
+static void note_step(struct call_map *m, uint32_t node, uint32_t caller, enum stack_kind kind,
+	const struct call_frame *f, int64_t down)
+{
+	bool folded = call_tree_node(m->tree, node)->parent != caller;
+	uint16_t hash = folded ? call_map_step_hash(&call_tree_node(m->tree, caller)->at) : 0;
+	uint32_t leaf = call_tree_child(m->tree, node,
+		&(struct call_place){.image = CALL_MAP_STEP,
+			.procedure = (uint64_t)f->height,
+			.site = call_map_step_site(down, kind, hash),
+			.recursive = true});
+
+	call_tree_node(m->tree, leaf)->count++;
 }
 
 /* ---- guessing ---- */
@@ -347,8 +366,11 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 
 		leaf->count++;
 		leaf->metrics[0] += !i;
-		if (i)
-			learn_step(m, &frames[i - 1], &frames[i]);
+		if (!i)
+			continue;
+		learn_step(m, &frames[i - 1], &frames[i]);
+		note_step(m, path[i - 1], path[i], kind, &frames[i - 1],
+			frames[i - 1].height - frames[i].height);
 	}
 	return node;
 }
@@ -401,7 +423,9 @@ static bool take_node(struct call_map *m, uint32_t number)
 	if (n->at.image == KEY_VERDICT)
 		return n->at.recursive && n->parent == CALL_NONE && f.height < PATH_VERDICTS &&
 		       f.height >= 0;
-	if (n->at.image != KEY_HEIGHT)
+	if (n->at.image == CALL_MAP_STEP)
+		return n->at.recursive && n->parent != CALL_NONE;
+	if (n->at.image != CALL_MAP_HEIGHT)
 		return !n->at.recursive;
 	if (!n->at.recursive || n->parent == CALL_NONE || kind >= STACK_KINDS)
 		return false;

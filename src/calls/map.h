@@ -10,7 +10,8 @@
  *
  * A map is of one program. As a profile it is a calling context tree (store/contexts.h, blob type
  * "pathmap") whose nodes have leaves that are no calls: the heights they were seen at, how often,
- * and how often as the innermost frame. Maps add up as such profiles do.
+ * and how often as the innermost frame; and how far from there their callers' frames were, so that
+ * stacks can be unfolded (calls/unfold.h). Maps add up as such profiles do.
  */
 #ifndef CULPRIT_CALLS_MAP_H
 #define CULPRIT_CALLS_MAP_H
@@ -32,6 +33,21 @@ enum stack_kind {
 	STACK_OTHER,  /* nobody knows: heights mean nothing */
 	STACK_KINDS,
 };
+
+/*
+ * Leaves have these in the place of an image's key, which are hashes and never so small. A height
+ * is its `procedure`, the kind of stack its `site`; of a step, that is call_map_step_site.
+ */
+#define CALL_MAP_HEIGHT 1
+#define CALL_MAP_STEP   3
+
+/* A caller's frame so many bytes higher: the parent's, or (a hash that is not 0, of who it is) that
+ * of a node below. */
+static inline uint64_t call_map_step_site(int64_t down, enum stack_kind kind, uint16_t folded)
+{
+	return (uint64_t)down << 18 | (uint64_t)folded << 2 | kind;
+}
+uint16_t call_map_step_hash(const struct call_place *caller);
 
 /* A frame: of a procedure of an image (by its key, 0 unknown), so far below the base. */
 struct call_frame {
