@@ -101,6 +101,38 @@ static void judge_stack(struct trial *t, uint32_t insn, struct spot before, stru
 
 /* ---- memory ---- */
 
+/* Functions with a variable number of arguments ask at once how many vector registers have some. */
+static bool is_variadic(const struct depths *d)
+{
+	const struct flow *f = d->flow;
+	uint32_t i = 0;
+
+	while (i < f->ninsns && f->insns[i].address != f->entry)
+		i++;
+	for (; i < f->ninsns && f->insns[i].kind == INSN_PLAIN; i++) {
+		const uint8_t *code = edit_code(d->e, f->insns[i].address, f->insns[i].length);
+
+		if (f->insns[i].length == 2 && code && !memcmp(code, "\x84\xc0", 2))
+			return true; /* test %al, %al */
+	}
+	return false;
+}
+
+/*
+ * The end of what lies below the gap belongs to that, and so may addresses beyond the frame: loops
+ * over the rows of an array end where one more row would. What else is there is an argument.
+ */
+static bool judge_taken(struct trial *t, int64_t from_cfa)
+{
+	bool more = !from_cfa && is_variadic(t->d);
+
+	if (from_cfa > -(int64_t)t->pad->gap && from_cfa < 0)
+		refuse(t, "the address of a saved register");
+	if (from_cfa >= 0 && !more)
+		refuse(t, "an address beyond the frame, whose is not known");
+	return more;
+}
+
 /* What an address relative to a place at this depth means when a gap is made. */
 static void judge_address(struct trial *t, uint32_t insn, int32_t depth, bool open)
 {
@@ -112,10 +144,8 @@ static void judge_address(struct trial *t, uint32_t insn, int32_t depth, bool op
 		above = false;
 		if (from_cfa >= -gap)
 			refuse(t, "an index over the gap");
-	} else if (lea) { /* the end of what lies below the gap belongs to that */
-		above = from_cfa >= 0;
-		if (from_cfa > -gap && from_cfa < 0)
-			refuse(t, "the address of a saved register");
+	} else if (lea) {
+		above = judge_taken(t, from_cfa);
 	} else {
 		above = from_cfa >= -gap;
 	}

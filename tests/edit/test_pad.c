@@ -29,6 +29,7 @@ static const char program[] =
 	"__attribute__((noinline)) long varying(int n, ...) {\n"
 	"	va_list l; long sum = 0; va_start(l, n);\n"
 	"	for (int i = 0; i < n; i++) sum = sum * 3 + va_arg(l, long);\n"
+	"	if (n & 1) sum += (long)va_arg(l, double);\n"
 	"	va_end(l); probe(0); return sum; }\n"
 	"__attribute__((noinline)) long grows(long n, long x) {\n"
 	"	char *p = (char *)alloca(n); memset(p, (int)x, n); probe(p);\n"
@@ -71,17 +72,17 @@ static const char program[] =
 	"int main() {\n"
 	"	char here; high = &here;\n"
 	"	ASK(\"few\", few(3)); ASK(\"many\", many(1, 2, 3, 4, 5, 6, 7, 8));\n"
-	"	ASK(\"varying\", varying(9, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L));\n"
+	"	ASK(\"varying\", varying(9, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L, 7.5));\n"
 	"	ASK(\"grows\", grows(1000, 3)); ASK(\"aligned\", aligned(13));\n"
-	"	ASK(\"by_value\", by_value(big(4), 5)); ASK(\"saves\", saves(9));\n"
+	"	printf(\"%ld\\n\", by_value(big(4), 5)); ASK(\"saves\", saves(9));\n"
 	"	ASK(\"catches\", catches(4) * 0 + catches(1));\n"
 	"	ASK(\"returns_twice\", returns_twice(6));\n"
 	"	printf(\"%ld %ld %ld\\n\", early(100), passes(5, 6), catches(3));\n"
 	"	return 0; }\n";
 
 /* What is asked, in its order; aligned frames take the gap into their alignment. */
-static const char *const asked[] = {"few", "many", "varying", "grows", "aligned", "by_value",
-	"saves", "catches", "returns_twice"};
+static const char *const asked[] = {
+	"few", "many", "varying", "grows", "aligned", "saves", "catches", "returns_twice"};
 enum { ASKED = sizeof asked / sizeof *asked };
 
 /* Pads one function, or all (NULL); how many. */
@@ -170,12 +171,34 @@ static void test_unoptimised(void **state)
 	check("g++ -O0", true);
 }
 
+/* Its argument lies where a loop over the rows of its table would end. */
+static void test_beyond(void **state)
+{
+	struct edit_function **list;
+	struct err err = {0};
+	struct edit *e;
+	const char *why = NULL;
+	size_t n;
+
+	(void)state;
+	write_text("main.cc", program);
+	shell("g++ -O1 -w -o code main.cc");
+	assert_int_equal(edit_open(in_workshop("code"), &(struct edit_options){0}, &e, &err), 0);
+	n = edit_functions(e, &list);
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->procedure->name && !strcmp(list[i]->procedure->name, "by_value"))
+			assert_false(edit_pad_frame(e, list[i], PAD, &why));
+	assert_non_null(why);
+	edit_destroy(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gcc),
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_unoptimised),
+		cmocka_unit_test(test_beyond),
 	};
 	return cmocka_run_group_tests(tests, open_workshop, close_workshop);
 }
