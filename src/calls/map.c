@@ -95,6 +95,20 @@ size_t call_map_size(const struct call_map *m)
 	return m->candidates.n;
 }
 
+void call_map_height(const struct call_map *m, size_t number, struct call_height *out)
+{
+	const struct candidate *c = &m->candidates.p[number];
+	const struct call_node *node = call_tree_node(m->tree, c->node);
+	const struct call_node *leaf = call_tree_node(m->tree, c->leaf);
+
+	*out = (struct call_height){
+		.frame = {node->at.image, node->at.procedure, (int64_t)leaf->at.procedure},
+		.kind = (enum stack_kind)leaf->at.site,
+		.node = c->node,
+		.count = leaf->count,
+		.sampled = leaf->metrics[0]};
+}
+
 /* ---- looking up ---- */
 
 static struct place_key key_of(enum stack_kind kind, const struct call_frame *f)
@@ -327,39 +341,52 @@ static uint32_t verdict_node(const struct call_map *m, enum call_verdict v)
 		&(struct call_place){.image = KEY_VERDICT, .procedure = v, .recursive = true});
 }
 
-static enum call_verdict judge_path(
-	struct call_map *m, enum stack_kind kind, const struct call_frame *f, uint32_t node)
+enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_frame *caller, uint32_t node,
+	uint32_t *degree)
 {
-	struct place_key key = key_of(kind, f);
+	struct place_key key = key_of(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
-	const struct candidate *best = likeliest(m, p);
+	uint32_t others, best;
 
-	if (!best) {
-		uint32_t guessed = call_map_guess(m, kind, f);
-
-		return guessed == CALL_NONE ? PATH_MISSING
-		       : guessed == node    ? PATH_FIRST
-					    : PATH_WRONG;
+	*degree = p ? p->n : 0;
+	if (!p) {
+		best = call_map_guess(m, kind, frame);
+		return best == CALL_NONE ? PATH_MISSING : best == node ? PATH_FIRST : PATH_WRONG;
 	}
-	if (best->node == node)
-		return p->n == 1 ? PATH_PRECISE : PATH_FIRST;
+	best = caller ? call_map_find_called(m, kind, frame, caller, &others)
+		      : call_map_find(m, kind, frame, &others);
+	if (best == node)
+		return others ? PATH_FIRST : PATH_PRECISE;
 	return find_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
 }
 
+static uint32_t place_prefix(struct call_map *m, const struct call_prefix *prefix)
+{
+	if (!prefix)
+		return CALL_NONE;
+	return prefix->tree == m->tree ? prefix->node
+				       : call_tree_copy_path(m->tree, prefix->tree, prefix->node);
+}
+
+uint32_t call_map_path(struct call_map *m, const struct call_prefix *prefix,
+	const struct call_frame *frames, size_t n)
+{
+	uint32_t node = place_prefix(m, prefix);
+
+	for (size_t i = n; i-- > 0;)
+		node = call_from(m, node, &frames[i]);
+	return node;
+}
+
 uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, enum stack_kind kind,
-	const struct call_frame *frames, size_t n, enum call_verdict *verdict)
+	const struct call_frame *frames, size_t n)
 {
 	_cleanup_free_ uint32_t *path = xcalloc(n + 1, sizeof *path);
-	uint32_t node = CALL_NONE;
+	uint32_t node = place_prefix(m, prefix);
 
-	if (prefix)
-		node = prefix->tree == m->tree
-			       ? prefix->node
-			       : call_tree_copy_path(m->tree, prefix->tree, prefix->node);
 	for (size_t i = n; i-- > 0;)
 		path[i] = node = call_from(m, node, &frames[i]);
-	if (verdict)
-		*verdict = n ? judge_path(m, kind, &frames[0], node) : PATH_MISSING;
 	for (size_t i = 0; i < n; i++) {
 		struct call_node *leaf =
 			call_tree_node(m->tree, leaf_of(m, path[i], kind, &frames[i]));

@@ -79,11 +79,13 @@ struct call_prefix {
 
 /*
  * A walked stack, innermost frame first, whose last frame is the root or (with a prefix) was called
- * by that path; returns the path's node. If the verdict is asked for, it is given before anything
- * is learned; it is not counted.
+ * by that path; returns the path's node.
  */
 uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, enum stack_kind kind,
-	const struct call_frame *frames, size_t n, enum call_verdict *verdict);
+	const struct call_frame *frames, size_t n);
+/* The node of that path without learning its heights. */
+uint32_t call_map_path(struct call_map *m, const struct call_prefix *prefix,
+	const struct call_frame *frames, size_t n);
 
 /*
  * For a stack whose outer frames are not known: how many of the inner ones, from the first on, are
@@ -109,6 +111,14 @@ uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
  */
 uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame);
 
+/*
+ * What a path of the map's tree says of the answer that the map gives for its innermost frame; the
+ * caller may be NULL. *degree is how many paths have this place (0: it was never seen).
+ */
+enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_frame *caller, uint32_t node,
+	uint32_t *degree);
+
 /* Stacks that were taken at random, by verdict. */
 void call_map_count(struct call_map *m, enum call_verdict verdict);
 void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS]);
@@ -116,6 +126,15 @@ void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS]);
 double call_map_precision(const uint64_t verdicts[PATH_VERDICTS]);
 
 size_t call_map_size(const struct call_map *m); /* heights known */
+
+/* One of them: the path to this frame was learned so often, so often as the innermost one. */
+struct call_height {
+	struct call_frame frame;
+	enum stack_kind kind;
+	uint32_t node;
+	uint64_t count, sampled;
+};
+void call_map_height(const struct call_map *m, size_t number, struct call_height *out);
 
 /* Adds a stored map; -EBADMSG, and the map is of no use any more. */
 int call_map_add(struct call_map *m, const void *p, size_t n);

@@ -117,6 +117,20 @@ static int add_only(struct target *t, const char *name)
 	return 0;
 }
 
+static int set_call_graph(struct target *t, const char *name)
+{
+	static const char *const names[] = {[CONTEXTS_INFERRED] = "inferred",
+		[CONTEXTS_JUDGED] = "judged",
+		[CONTEXTS_COPIED] = "copy"};
+
+	for (unsigned i = CONTEXTS_INFERRED; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(name, names[i])) {
+			t->contexts = i;
+			return 0;
+		}
+	return cmd_usage(t->verb, "--call-graph: '%s' is unknown (inferred, judged, copy)", name);
+}
+
 int target_option(struct target *t, int option, const char *argument)
 {
 	switch (option) {
@@ -135,8 +149,11 @@ int target_option(struct target *t, int option, const char *argument)
 		t->cgroup = argument;
 		return 0;
 	case 'g':
-		t->contexts = true;
+		if (!t->contexts)
+			t->contexts = CONTEXTS_INFERRED;
 		return 0;
+	case TARGET_CALL_GRAPH:
+		return set_call_graph(t, argument);
 	case 'o':
 		t->database = argument;
 		return 0;

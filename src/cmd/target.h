@@ -25,7 +25,7 @@ struct target {
 	VEC(struct event) events;
 	VEC(struct skid) skids; /* of each event */
 	bool all, no_inherit, fresh, per_process, no_edges, values;
-	bool contexts; /* call paths */
+	enum contexts_how contexts; /* call paths */
 	bool upcall; /* values from inside the command, not from the interrupt */
 	struct plugin plugins[PLUGINS_MAX];
 	size_t nplugins;
@@ -52,7 +52,8 @@ enum {
 	TARGET_EDGES,
 	TARGET_VALUES,
 	TARGET_PLUGIN,
-	TARGET_ONLY
+	TARGET_ONLY,
+	TARGET_CALL_GRAPH
 };
 
 #define TARGET_LONG                                                                               \
@@ -71,6 +72,7 @@ enum {
 		{"values", optional_argument, NULL, TARGET_VALUES},                               \
 		{"plugin", required_argument, NULL, TARGET_PLUGIN},                               \
 		{"only", required_argument, NULL, TARGET_ONLY},                                   \
+		{"call-graph", required_argument, NULL, TARGET_CALL_GRAPH},                       \
 	{                                                                                         \
 		"calibrate", no_argument, NULL, TARGET_CALIBRATE                                  \
 	}

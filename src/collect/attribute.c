@@ -79,7 +79,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	a->plugins = burst_plugins_create(o->plugins, o->nplugins);
 	a->only = only_create(o->only, o->nonly, a->images, a->processes);
 	if (o->contexts)
-		a->contexts = contexts_create(a->images, a->processes);
+		a->contexts = contexts_create(a->images, a->processes, o->contexts);
 	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
 	*out = a;
 	return 0;

@@ -31,7 +31,7 @@ struct attribution_options {
 	size_t nevents;
 	bool per_process;             /* profiles by pid too, not only by name */
 	bool kernel;                  /* read kernel symbols */
-	bool contexts;                /* samples tell the height of the stack */
+	enum contexts_how contexts;   /* samples tell the height of the stack */
 	const struct plugin *plugins; /* that look at bursts with values */
 	size_t nplugins;
 	const char *const *only; /* keep bursts of these names only (only.h); none: of all */

@@ -382,7 +382,8 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 	}
 	if (r == 0) {
 		ao.kernel = !sampler_excludes_kernel(c->sampler);
-		ao.contexts = o->sampling.contexts && sampler_uses_bpf(c->sampler);
+		if (sampler_uses_bpf(c->sampler))
+			ao.contexts = o->sampling.contexts;
 		r = attribution_create(&ao, &c->attribution, e);
 	}
 	if (r == 0)

@@ -15,9 +15,10 @@
 #include <string.h>
 
 enum {
-	MOST_SAMPLES = 1 << 18, /* different ones between two flushes */
-	MOST_FRAMES = 1024,     /* of a stack */
-	FIRST_FRAME = 256,      /* bytes between the base and who was called first */
+	MOST_SAMPLES = 1 << 18,    /* different ones between two flushes */
+	MOST_FRAMES = 1024,        /* of a stack */
+	FIRST_FRAME = 256,         /* bytes between the base and who was called first */
+	MOST_JUDGEMENTS = 1 << 20, /* that wait for a flush */
 };
 
 struct pending {
@@ -38,23 +39,33 @@ struct program {
 	uint32_t number;        /* of its image, since the last flush */
 };
 
+/* A walked path that waits for what the map says of it. */
+struct judgement {
+	struct context_sample sample;
+	uint32_t node, pad; /* of its program's map */
+};
+
 struct contexts {
+	enum contexts_how how;
 	struct image_cache *images;
 	const struct process_table *processes;
 	struct hmap pending;    /* struct pending */
 	struct hmap frames;     /* struct image_frames */
 	struct hmap programs;   /* struct program */
 	struct hmap procedures; /* struct called_procedure, all of it key */
+	VEC(struct judgement) judgements;
 	struct contexts_settled settled;
 	struct contexts_statistics statistics, told; /* told: of the samples that are settled */
 };
 
-struct contexts *contexts_create(struct image_cache *images, const struct process_table *processes)
+struct contexts *contexts_create(
+	struct image_cache *images, const struct process_table *processes, enum contexts_how how)
 {
 	struct contexts *c = xcalloc(1, sizeof *c);
 
 	c->images = images;
 	c->processes = processes;
+	c->how = how;
 	hmap_init(&c->pending, sizeof(struct pending), sizeof(struct context_sample));
 	hmap_init(&c->frames, sizeof(struct image_frames), sizeof(uint64_t));
 	hmap_init(&c->programs, sizeof(struct program), sizeof(uint64_t));
@@ -85,6 +96,7 @@ void contexts_destroy(struct contexts *c)
 	hmap_deinit(&c->frames);
 	hmap_deinit(&c->programs);
 	hmap_deinit(&c->procedures);
+	vec_deinit(&c->judgements);
 	vec_deinit(&c->settled.profiles);
 	vec_deinit(&c->settled.procedures);
 	vec_deinit(&c->settled.lessons);
@@ -158,6 +170,75 @@ static struct call_frame frame_at(
 	return f;
 }
 
+/* ---- paths of samples ---- */
+
+/*
+ * The height of the frame's address; false when the rows do not tell it from what was sampled.
+ * Where the stack is matters to no rule, so it is put anywhere.
+ */
+static bool height_of(struct contexts *c, const struct context_sample *s, int64_t *height)
+{
+	const uint64_t base = 1ull << 46;
+	const struct cached_image *img = image_cache_get(c->images, s->image);
+	const struct frames *f = frames_of(c, s->image);
+	uint64_t frame = s->where >> WHERE_FRAME_SHIFT & WHERE_FRAME, cfa;
+	uint64_t registers[FRAME_REGISTERS] = {0};
+	uint32_t known = 1u << FRAME_RSP | 1u << FRAME_RIP | (frame ? 1u << FRAME_RBP : 0);
+	const struct frame_rule *r;
+
+	if (!f || !cached_image_address(img, s->offset, &registers[FRAME_RIP]))
+		return false;
+	registers[FRAME_RSP] = base - 8 * (s->where & WHERE_HEIGHT);
+	registers[FRAME_RBP] = registers[FRAME_RSP] + 8 * frame;
+	r = frames_at(f, registers[FRAME_RIP]);
+	if (!r || !walk_cfa(f, r, registers, known, &cfa))
+		return false;
+	*height = (int64_t)(base - cfa);
+	return true;
+}
+
+static enum stack_kind kind_of(uint64_t where)
+{
+	return (enum stack_kind)(where >> WHERE_KIND_SHIFT);
+}
+
+/* The sample's frame, and its caller if that was told; false when the height is not known. */
+static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
+	struct call_frame *frame, struct call_frame *caller)
+{
+	int64_t height = 0;
+	bool told = kind_of(s->where) != STACK_OTHER && height_of(c, s, &height);
+
+	*frame = frame_at(c, s->image, s->offset, height);
+	if (told && s->caller)
+		*caller = frame_at(c, s->caller - 1, s->caller_offset, 0);
+	return told;
+}
+
+/*
+ * The path to the sample's frame, which is given as well; CALL_NONE: it is not known. Whether it
+ * was seen at this height, and how many others were.
+ */
+static uint32_t find_path(struct contexts *c, const struct context_sample *s, struct call_frame *f,
+	bool *seen, uint32_t *others)
+{
+	const struct program *program = program_of(c, key_of(c, s->program));
+	enum stack_kind kind = kind_of(s->where);
+	struct call_frame caller;
+	uint32_t path;
+
+	*others = 0;
+	*seen = false;
+	if (!frames_of_sample(c, s, f, &caller))
+		return CALL_NONE;
+	if (s->caller)
+		path = call_map_find_called(program->known, kind, f, &caller, others);
+	else
+		path = call_map_find(program->known, kind, f, others);
+	*seen = path != CALL_NONE;
+	return *seen ? path : call_map_guess(program->known, kind, f);
+}
+
 /* ---- stacks ---- */
 
 struct journey {
@@ -193,20 +274,43 @@ static struct walk_start start_of(const struct driver_stack *s, const uint8_t *b
 }
 
 /* `n` frames below a path that is known, or from the root on. */
-static void learn(struct contexts *c, struct program *p, const struct driver_stack *s,
-	const struct call_prefix *prefix, const struct call_frame *frames, size_t n)
+static void learn(struct program *p, enum stack_kind kind, const struct call_prefix *prefix,
+	const struct call_frame *frames, size_t n)
 {
-	enum stack_kind kind = (enum stack_kind)(s->context.where >> WHERE_KIND_SHIFT);
-	enum call_verdict verdict;
-
 	if (!p->fresh)
 		p->fresh = call_map_create();
-	call_map_learn(p->fresh, prefix, kind, frames, n, NULL);
-	call_map_learn(p->known, prefix, kind, frames, n, &verdict);
-	if (!s->judge)
-		return;
+	call_map_learn(p->fresh, prefix, kind, frames, n);
+	call_map_learn(p->known, prefix, kind, frames, n);
+}
+
+/* What is known now of the sample's path, which was walked. */
+static void judge(struct contexts *c, const struct judgement *j)
+{
+	struct program *p = program_of(c, key_of(c, j->sample.program));
+	enum call_verdict verdict = PATH_MISSING;
+	struct call_frame frame, caller;
+	uint32_t degree;
+
+	if (frames_of_sample(c, &j->sample, &frame, &caller))
+		verdict = call_map_judge(p->known, kind_of(j->sample.where), &frame,
+			j->sample.caller ? &caller : NULL, j->node, &degree);
+	if (!p->fresh)
+		p->fresh = call_map_create();
+	p->number = j->sample.program;
 	c->statistics.verdicts[verdict]++;
 	call_map_count(p->fresh, verdict);
+}
+
+/* The sample that a stack was copied for, as far as its path is concerned. */
+static struct context_sample sample_of(
+	const struct journey *j, uint32_t program, const struct driver_stack *s)
+{
+	struct context_sample out = {.program = program, .where = s->context.where};
+
+	out.image = j->place(j->arg, s->rip, &out.offset);
+	if (s->context.caller)
+		out.caller = 1 + j->place(j->arg, s->context.caller - 1, &out.caller_offset);
+	return out;
 }
 
 /*
@@ -220,6 +324,30 @@ static bool is_whole(
 	       (end == WALK_STRANGE && n > 1 && s->base - frames[n - 2].cfa <= FIRST_FRAME);
 }
 
+static bool is_lesson(const struct contexts *c, const struct driver_stack *s)
+{
+	return s->learn || c->how == CONTEXTS_COPIED;
+}
+
+/*
+ * A stack that is learned from would speak for itself, so it is judged before. Those that are only
+ * looked at say how right the report is, which tells what is known when it is made.
+ */
+static void take_whole(struct contexts *c, const struct journey *j, uint32_t program,
+	const struct driver_stack *s, const struct call_frame *frames, size_t n)
+{
+	struct program *p = program_of(c, key_of(c, program));
+	struct judgement judgement = {.sample = sample_of(j, program, s)};
+
+	judgement.node = call_map_path(p->known, NULL, frames, n);
+	if (s->judge && c->how != CONTEXTS_JUDGED)
+		judge(c, &judgement);
+	else if (s->judge && c->judgements.n < MOST_JUDGEMENTS)
+		*vec_add(&c->judgements) = judgement;
+	if (is_lesson(c, s))
+		learn(p, kind_of(s->context.where), NULL, frames, n);
+}
+
 void contexts_stack(struct contexts *c, uint32_t program, const struct driver_stack *s,
 	const uint8_t *bytes, context_place_fn *place, void *arg)
 {
@@ -228,7 +356,7 @@ void contexts_stack(struct contexts *c, uint32_t program, const struct driver_st
 	struct walk_frame walked[MOST_FRAMES];
 	struct call_frame frames[MOST_FRAMES];
 	struct program *p = program_of(c, key_of(c, program));
-	enum stack_kind kind = (enum stack_kind)(s->context.where >> WHERE_KIND_SHIFT);
+	enum stack_kind kind = kind_of(s->context.where);
 	struct call_prefix prefix = {call_map_tree(p->known), CALL_NONE};
 	enum walk_end end;
 	size_t n;
@@ -243,72 +371,21 @@ void contexts_stack(struct contexts *c, uint32_t program, const struct driver_st
 	}
 	if (is_whole(s, walked, n, end)) {
 		c->statistics.ends[WALK_ROOT]++;
-		learn(c, p, s, NULL, frames, n);
+		take_whole(c, &j, program, s, frames, n);
 		return;
 	}
 	/* The last one has no address; those before it may be known, and who called them. */
-	n = kind == STACK_OTHER ? 0 : call_map_join(p->known, kind, frames, n - 1, &prefix.node);
+	if (kind == STACK_OTHER || !is_lesson(c, s))
+		n = 0;
+	else
+		n = call_map_join(p->known, kind, frames, n - 1, &prefix.node);
 	if (n)
-		learn(c, p, s, &prefix, frames, n);
+		learn(p, kind, &prefix, frames, n);
 	c->statistics.ends[end]++;
 	c->statistics.joined += n > 0;
 }
 
-/* ---- paths of samples ---- */
-
-/*
- * The height of the frame's address; false when the rows do not tell it from what was sampled.
- * Where the stack is matters to no rule, so it is put anywhere.
- */
-static bool height_of(struct contexts *c, const struct context_sample *s, int64_t *height)
-{
-	const uint64_t base = 1ull << 46;
-	const struct cached_image *img = image_cache_get(c->images, s->image);
-	const struct frames *f = frames_of(c, s->image);
-	uint64_t frame = s->where >> WHERE_FRAME_SHIFT & WHERE_FRAME, cfa;
-	uint64_t registers[FRAME_REGISTERS] = {0};
-	uint32_t known = 1u << FRAME_RSP | 1u << FRAME_RIP | (frame ? 1u << FRAME_RBP : 0);
-	const struct frame_rule *r;
-
-	if (!f || !cached_image_address(img, s->offset, &registers[FRAME_RIP]))
-		return false;
-	registers[FRAME_RSP] = base - 8 * (s->where & WHERE_HEIGHT);
-	registers[FRAME_RBP] = registers[FRAME_RSP] + 8 * frame;
-	r = frames_at(f, registers[FRAME_RIP]);
-	if (!r || !walk_cfa(f, r, registers, known, &cfa))
-		return false;
-	*height = (int64_t)(base - cfa);
-	return true;
-}
-
-/*
- * The path to the sample's frame, which is given as well; CALL_NONE: it is not known. Whether it
- * was seen at this height, and how many others were.
- */
-static uint32_t find_path(struct contexts *c, const struct context_sample *s, struct call_frame *f,
-	bool *seen, uint32_t *others)
-{
-	const struct program *program = program_of(c, key_of(c, s->program));
-	enum stack_kind kind = (enum stack_kind)(s->where >> WHERE_KIND_SHIFT);
-	int64_t height = 0;
-	bool told = kind != STACK_OTHER && height_of(c, s, &height);
-	struct call_frame caller;
-	uint32_t path;
-
-	*f = frame_at(c, s->image, s->offset, height);
-	*others = 0;
-	*seen = false;
-	if (!told)
-		return CALL_NONE;
-	if (s->caller) {
-		caller = frame_at(c, s->caller - 1, s->caller_offset, 0);
-		path = call_map_find_called(program->known, kind, f, &caller, others);
-	} else {
-		path = call_map_find(program->known, kind, f, others);
-	}
-	*seen = path != CALL_NONE;
-	return *seen ? path : call_map_guess(program->known, kind, f);
-}
+/* ---- samples ---- */
 
 static bool is_kernel_thread(const struct context_sample *s)
 {
@@ -410,6 +487,9 @@ static int by_image(const void *a, const void *b)
 const struct contexts_settled *contexts_settle(struct contexts *c)
 {
 	clear_settled(c);
+	vec_each (j, &c->judgements)
+		judge(c, j);
+	c->judgements.n = 0;
 	for (const struct pending *p = NULL; (p = hmap_next(&c->pending, p));)
 		settle_sample(c, p);
 	for (const struct called_procedure *p = NULL; (p = hmap_next(&c->procedures, p));)

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "calls/map.h"
 #include "calls/walk.h"
+#include "collect/sampler.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +24,8 @@ struct image_cache;
 struct process_table;
 struct store;
 
-struct contexts *contexts_create(struct image_cache *images, const struct process_table *processes);
+struct contexts *contexts_create(
+	struct image_cache *images, const struct process_table *processes, enum contexts_how how);
 void contexts_destroy(struct contexts *c); /* takes NULL */
 
 /* Compared as bytes: what is not set must be 0. */

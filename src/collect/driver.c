@@ -40,7 +40,7 @@ struct driver {
 	unsigned ncpus;
 	struct ring_buffer *doorbell;
 	uint64_t reported[DRIVER_EVENTS];
-	bool contexts;
+	bool contexts, copies_all;
 	struct driver_seen *seen;
 	struct ring_buffer *stacks;
 	struct stack_delivery *delivery; /* under way */
@@ -145,7 +145,11 @@ static void give_stacks(struct driver *d, uint32_t more)
 	for (unsigned i = 0; i < d->ncpus; i++) {
 		uint32_t *left = &cpu_of(d, i)->stacks_left, sum = *left + more;
 
-		__atomic_store_n(left, sum < STACKS_SAVED ? sum : STACKS_SAVED, __ATOMIC_RELAXED);
+		if (d->copies_all)
+			sum = INT32_MAX;
+		else if (sum > STACKS_SAVED)
+			sum = STACKS_SAVED;
+		__atomic_store_n(left, sum, __ATOMIC_RELAXED);
 	}
 }
 
@@ -180,6 +184,8 @@ static int map_everything(struct driver *d, struct err *e)
 		cpu_of(d, i)->base[0] = now;
 	if (!d->contexts)
 		return 0;
+	for (unsigned i = 0; i < d->ncpus; i++)
+		cpu_of(d, i)->judges = DRIVER_JUDGES;
 	give_stacks(d, STACKS_SAVED);
 	return map_contexts(d, b, e);
 }
@@ -266,6 +272,14 @@ void driver_set_pairs(struct driver *d, uint32_t every)
 		cpu_of(d, i)->pair_every = every;
 		__atomic_store_n(&cpu_of(d, i)->wait, every, __ATOMIC_RELEASE);
 	}
+}
+
+void driver_copy_all(struct driver *d)
+{
+	d->copies_all = true;
+	for (unsigned i = 0; i < d->ncpus; i++)
+		cpu_of(d, i)->judges = 1;
+	give_stacks(d, 0);
 }
 
 int driver_fd(const struct driver *d)

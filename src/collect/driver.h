@@ -84,7 +84,8 @@ struct driver_context_bucket {
 
 /*
  * A copy of a stack, from the stack pointer on: what is not in a filter of contexts seen before is
- * copied, and one sample in DRIVER_JUDGES, whatever it is. User space gives out how many may be.
+ * copied, and one sample in DRIVER_JUDGES, whatever it is. User space gives out how many may be, and
+ * may want more of them, which are only looked at: these are not for learning.
  */
 #define DRIVER_SEEN   65536 /* slots of the filter */
 #define DRIVER_JUDGES 128
@@ -123,8 +124,8 @@ struct driver_stack {
 			   samples only those that it has saved by all means */
 	u32 pid, tid, tag;
 	u32 size; /* of the copy, which follows */
-	u32 judge;
-	u32 pad;
+	u32 judge; /* whatever was known of its context */
+	u32 learn; /* it was new, or is one in DRIVER_JUDGES */
 };
 
 /*
@@ -185,7 +186,7 @@ struct driver_cpu {
 	u64 stacks, stacks_lost; /* copied; had no room or could not be read */
 	u64 stacks_held;         /* not copied because too many were */
 	u32 stacks_left;         /* may be copied; set by user space */
-	u32 pad2;
+	u32 judges;              /* one sample in so many is copied at random; the same */
 	struct driver_bucket table[2][DRIVER_BUCKETS] __attribute__((aligned(128)));
 	struct driver_entry overflow[DRIVER_OVERFLOW];
 	struct driver_context_bucket contexts[2][DRIVER_BUCKETS] __attribute__((aligned(128)));

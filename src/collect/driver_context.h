@@ -98,7 +98,7 @@ static __always_inline void keep_registers(
 
 /* `room` is a constant, as the kernel wants it. */
 static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, const struct key *k,
-	const struct place *p, u32 judge, u32 room)
+	const struct place *p, u32 judge, u32 learn, u32 room)
 {
 	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
 	u64 size = p->kind == WHERE_OTHER ? room / 4 : p->base - p->sp;
@@ -121,13 +121,14 @@ static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, const str
 	s->tag = k->tag;
 	s->size = size;
 	s->judge = judge;
+	s->learn = learn;
 	keep_registers(ctx, p, s);
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
 	return true;
 }
 
 static __always_inline void copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
-	const struct key *k, const struct place *p, u32 judge)
+	const struct key *k, const struct place *p, u32 judge, u32 learn)
 {
 	u64 size = p->kind == WHERE_OTHER ? 0 : p->base - p->sp;
 	u32 cost = size <= DRIVER_SHORT  ? 1
@@ -141,11 +142,11 @@ static __always_inline void copy_stack(struct bpf_perf_event_data *ctx, struct d
 	}
 	c->stacks_left -= cost;
 	if (size <= DRIVER_SHORT)
-		done = put_stack(ctx, k, p, judge, DRIVER_SHORT);
+		done = put_stack(ctx, k, p, judge, learn, DRIVER_SHORT);
 	else if (size <= DRIVER_LONG)
-		done = put_stack(ctx, k, p, judge, DRIVER_LONG);
+		done = put_stack(ctx, k, p, judge, learn, DRIVER_LONG);
 	else
-		done = put_stack(ctx, k, p, judge, DRIVER_LONGEST);
+		done = put_stack(ctx, k, p, judge, learn, DRIVER_LONGEST);
 	if (done)
 		c->stacks++;
 	else
@@ -163,7 +164,8 @@ static __always_inline void find_context(
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct place p = {.pc = k->pc, .sp = ctx->regs.rsp, .bp = ctx->regs.rbp};
-	u32 judge = bpf_get_prandom_u32() % DRIVER_JUDGES == 0;
+	u32 draw = bpf_get_prandom_u32(), judge = draw % c->judges == 0;
+	u32 learn = draw % DRIVER_JUDGES == 0;
 
 	if (k->tag & DRIVER_TAG_KERNEL) {
 		p.saved = (void *)bpf_task_pt_regs(task);
@@ -180,8 +182,9 @@ static __always_inline void find_context(
 	}
 	find_base(task, &p);
 	k->context.where = where_of(&p);
-	if (is_new(k, &p) || judge)
-		copy_stack(ctx, c, k, &p, judge);
+	learn |= is_new(k, &p);
+	if (learn || judge)
+		copy_stack(ctx, c, k, &p, judge, learn);
 }
 
 #endif

@@ -43,6 +43,9 @@ int driver_chain(struct driver *d, int program, uint32_t every, struct err *e);
  */
 void driver_set_pairs(struct driver *d, uint32_t every);
 
+/* Copies the stack of every sample from now on, as far as there is room. */
+void driver_copy_all(struct driver *d);
+
 typedef void driver_fn(void *arg, const struct sample *s);
 
 /* Hands over what was evicted, as far as it was first seen by `until` (CLOCK_MONOTONIC ns). */

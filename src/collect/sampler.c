@@ -84,11 +84,14 @@ static int load_driver(struct sampler *s, const struct sampler_options *o,
 		snprintf(s->why_not, sizeof s->why_not, "not asked for");
 		return 0;
 	}
-	r = driver_create(o->nevents, highest_cpu(p) + 1, o->contexts, &s->driver, &why);
+	r = driver_create(
+		o->nevents, highest_cpu(p) + 1, o->contexts != CONTEXTS_NONE, &s->driver, &why);
 	if (r < 0 && o->how == SAMPLER_BPF) {
 		*e = why;
 		return r;
 	}
+	if (s->driver && o->contexts > CONTEXTS_INFERRED)
+		driver_copy_all(s->driver);
 	if (s->driver && o->pair_every)
 		driver_set_pairs(s->driver, o->pair_every);
 	snprintf(s->why_not, sizeof s->why_not, "%.255s", why.text);

@@ -30,6 +30,14 @@ enum sampler_how {
 	SAMPLER_RING,
 };
 
+/* What call paths are told by. */
+enum contexts_how {
+	CONTEXTS_NONE,
+	CONTEXTS_INFERRED, /* the height of the stack, and copies of what is new */
+	CONTEXTS_JUDGED, /* the same; but every stack is looked at, to see whether that was right */
+	CONTEXTS_COPIED, /* every stack is learned from */
+};
+
 struct sampler_target {
 	bool all;          /* every process on the machine */
 	const pid_t *pids; /* processes: all their threads now and later */
@@ -60,7 +68,7 @@ struct sampler_options {
 	 */
 	uint32_t pair_every;
 	/* Samples tell the height of the stack, and stacks are copied. BPF only. */
-	bool contexts;
+	enum contexts_how contexts;
 };
 
 int sampler_create(const struct sampler_options *o, struct sampler **out, struct err *e);

@@ -50,10 +50,10 @@ static size_t make_stack(struct call_frame *out)
 
 static uint32_t learn_and_judge(struct call_map *m, const struct call_frame *f, size_t n)
 {
-	enum call_verdict v;
-	uint32_t node = call_map_learn(m, NULL, STACK_MAIN, f, n, &v);
+	uint32_t degree, node = call_map_path(m, NULL, f, n);
 
-	call_map_count(m, v);
+	call_map_count(m, call_map_judge(m, STACK_MAIN, &f[0], NULL, node, &degree));
+	assert_int_equal(call_map_learn(m, NULL, STACK_MAIN, f, n), node);
 	return node;
 }
 
@@ -92,7 +92,7 @@ static void test_finds_what_it_learned(void **s)
 		size_t n = make_stack(f);
 		uint32_t node;
 
-		call_map_learn(m, NULL, STACK_MAIN, f, n, NULL);
+		call_map_learn(m, NULL, STACK_MAIN, f, n);
 		/* All that lead to it were learned with it, too. */
 		for (size_t k = 0; k < n; k++) {
 			node = call_map_find(m, STACK_MAIN, &f[k], &others);
@@ -157,7 +157,7 @@ static void test_recursion(void **s)
 		f[i] = (struct call_frame){IMAGE, i % 2 ? 5 : 6, 32 * (202 - i)};
 	f[200] = (struct call_frame){IMAGE, 2, 64};
 	f[201] = (struct call_frame){IMAGE, 1, 32};
-	node = call_map_learn(m, NULL, STACK_THREAD, f, 202, NULL);
+	node = call_map_learn(m, NULL, STACK_THREAD, f, 202);
 	assert_int_equal(call_tree_node(call_map_tree(m), node)->depth, 3);
 	for (int i = 0; i < 200; i += 2)
 		assert_int_equal(call_map_find(m, STACK_THREAD, &f[i], &others), node);
@@ -178,14 +178,14 @@ static void test_cut_stacks(void **s)
 
 	(void)s;
 	assert_int_equal(call_map_join(m, STACK_MAIN, cut, 3, &prefix.node), 0);
-	call_map_learn(m, NULL, STACK_MAIN, whole, 4, NULL);
+	call_map_learn(m, NULL, STACK_MAIN, whole, 4);
 	n = call_map_join(m, STACK_MAIN, cut, 3, &prefix.node);
 	assert_int_equal(n, 2);
-	node = call_map_learn(m, &prefix, STACK_MAIN, cut, n, NULL);
+	node = call_map_learn(m, &prefix, STACK_MAIN, cut, n);
 	assert_int_equal(call_tree_node(call_map_tree(m), node)->depth, 5);
 	assert_int_equal(call_map_find(m, STACK_MAIN, &cut[0], &others), node);
 	/* And in a map that does not know who called. */
-	node = call_map_learn(other, &prefix, STACK_MAIN, cut, n, NULL);
+	node = call_map_learn(other, &prefix, STACK_MAIN, cut, n);
 	assert_int_equal(call_tree_node(call_map_tree(other), node)->depth, 5);
 	assert_int_equal(call_map_find(other, STACK_MAIN, &whole[0], &others), CALL_NONE);
 	call_map_destroy(m);
@@ -204,7 +204,7 @@ static void test_guesses(void **s)
 
 	(void)s;
 	assert_int_equal(call_map_guess(m, STACK_MAIN, &deeper), CALL_NONE);
-	node = call_map_learn(m, NULL, STACK_MAIN, f, 5, NULL);
+	node = call_map_learn(m, NULL, STACK_MAIN, f, 5);
 	assert_int_equal(call_map_find(m, STACK_MAIN, &deeper, &others), CALL_NONE);
 	assert_int_equal(call_map_guess(m, STACK_MAIN, &deeper), node);
 	assert_int_equal(call_tree_node(call_map_tree(m), call_map_guess(m, STACK_MAIN, &other))

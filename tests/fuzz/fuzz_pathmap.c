@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (!call_map_add(m, data, n)) {
 		call_map_find(m, STACK_MAIN, &f, &others);
-		call_map_learn(m, NULL, STACK_MAIN, &f, 1, NULL);
+		call_map_learn(m, NULL, STACK_MAIN, &f, 1);
 		call_map_pack(m, &packed);
 		if (call_map_add(again, packed.p, packed.n) ||
 			call_map_size(again) != call_map_size(m))
