@@ -18,6 +18,9 @@ struct spot {
 	uint32_t context, pad;
 };
 
+/* Of an outermost frame whose address nobody knows, the height is that of all memory. */
+#define HEIGHT_MOST (1ll << 40)
+
 struct unfolding {
 	const struct call_tree *tree;
 	VEC(struct unfolded_context) contexts;
@@ -41,7 +44,8 @@ static void list_contexts(struct unfolding *u)
 	for (uint32_t i = 0; i < call_tree_size(u->tree); i++) {
 		const struct call_node *n = call_tree_node(u->tree, i);
 
-		if (n->at.image != CALL_MAP_HEIGHT || n->at.site >= STACK_OTHER)
+		if (n->at.image != CALL_MAP_HEIGHT || n->at.site >= STACK_OTHER ||
+			n->at.procedure >= HEIGHT_MOST)
 			continue;
 		*vec_add(&u->contexts) = (struct unfolded_context){.path = n->parent,
 			.caller = CALL_NONE,

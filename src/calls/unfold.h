@@ -23,7 +23,7 @@ struct unfolded_context {
 };
 
 /* By kind and height, so a caller is before those it calls; to be freed. Heights that mean nothing
- * (STACK_OTHER) are left out. */
+ * (STACK_OTHER, outermost frames without an address) are left out. */
 size_t call_map_unfold(const struct call_map *m, struct unfolded_context **out);
 
 #endif

@@ -90,7 +90,7 @@ static void test_steps(void **unused)
 
 	(void)unused;
 	for (unsigned i = 0; i < STACKS; i++)
-		call_map_learn(m, NULL, STACK_MAIN, f, n = make_stack(f), NULL);
+		call_map_learn(m, NULL, STACK_MAIN, f, n = make_stack(f));
 	size_t contexts = call_map_unfold(m, &list);
 	assert_true(contexts > STACKS);
 	check_steps(m, list, contexts);
@@ -117,8 +117,8 @@ static void test_joined(void **unused)
 	struct unfolded_context *list;
 
 	(void)unused;
-	prefix.node = call_map_learn(m, NULL, STACK_MAIN, whole, 2, NULL);
-	call_map_learn(m, &prefix, STACK_MAIN, cut, 2, NULL);
+	prefix.node = call_map_learn(m, NULL, STACK_MAIN, whole, 2);
+	call_map_learn(m, &prefix, STACK_MAIN, cut, 2);
 	assert_int_equal(call_map_unfold(m, &list), 4);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(list[i].caller, i ? i - 1 : CALL_NONE);
