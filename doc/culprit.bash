@@ -127,7 +127,7 @@ _culprit() {
 		;;
 	calls)
 		_culprit_report "$previous" "$word" && return
-		options="$report -n -o --rows --output --top-down --bottom-up --hot --size --folded --svg --sites --metric --min-share"
+		options="$report -n -o --rows --output --top-down --bottom-up --hot --size --folded --svg --check --sites --metric --min-share"
 		;;
 	paths)
 		_culprit_report "$previous" "$word" && return

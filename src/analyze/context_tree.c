@@ -1,12 +1,12 @@
 #include "analyze/context_tree.h"
 
+#include "analyze/call_name.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "store/contexts.h"
-#include "store/edges.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -152,33 +152,6 @@ static int find_metric(struct context_tree *t, struct err *e)
 
 /* ---- procedures ---- */
 
-static struct selected_image *image_of(const struct context_tree *t, uint64_t key)
-{
-	struct selected_image *list;
-	size_t n = selection_images(t->sel, &list);
-
-	for (size_t i = 0; i < n && key; i++)
-		if (edge_image_key(list[i].kind, &list[i].identity, list[i].path) == key)
-			return &list[i];
-	return NULL;
-}
-
-static const char *name_of(struct context_tree *t, struct selected_image *im, uint64_t start)
-{
-	const struct procedure *p = NULL;
-	char label[512];
-
-	if (im && !selection_load(t->sel, im, NULL))
-		p = store_procedure_at(&im->procedures, start);
-	if (!im)
-		snprintf(label, sizeof label, start ? "?!0x%llx" : "[unknown]",
-			(unsigned long long)start);
-	else
-		procedure_label(p && p->start == start ? p : &(struct procedure){.start = start},
-			im->path, label, sizeof label);
-	return arena_strdup(&t->arena, label);
-}
-
 static uint32_t procedure_of(struct context_tree *t, const struct call_place *at)
 {
 	struct procedure_key key = {at->image, at->procedure};
@@ -186,11 +159,14 @@ static uint32_t procedure_of(struct context_tree *t, const struct call_place *at
 	struct procedure_record *r = hmap_put(&t->index, &key, &fresh);
 
 	if (fresh) {
-		struct selected_image *im = image_of(t, at->image);
+		char label[512];
 
+		call_name(t->sel, at, label, sizeof label);
 		r->number = t->procedures.n;
-		*vec_add(&t->procedures) = (struct context_procedure){
-			.name = name_of(t, im, at->procedure), .image = im, .start = at->procedure};
+		*vec_add(&t->procedures) =
+			(struct context_procedure){.name = arena_strdup(&t->arena, label),
+				.image = call_name_image(t->sel, at->image),
+				.start = at->procedure};
 	}
 	return (uint32_t)r->number;
 }

@@ -343,19 +343,20 @@ static uint32_t verdict_node(const struct call_map *m, enum call_verdict v)
 
 enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_frame *caller, uint32_t node,
-	uint32_t *degree)
+	struct call_answer *answer)
 {
 	struct place_key key = key_of(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
 	uint32_t others, best;
 
-	*degree = p ? p->n : 0;
+	answer->degree = p ? p->n : 0;
 	if (!p) {
-		best = call_map_guess(m, kind, frame);
+		answer->node = best = call_map_guess(m, kind, frame);
 		return best == CALL_NONE ? PATH_MISSING : best == node ? PATH_FIRST : PATH_WRONG;
 	}
 	best = caller ? call_map_find_called(m, kind, frame, caller, &others)
 		      : call_map_find(m, kind, frame, &others);
+	answer->node = best;
 	if (best == node)
 		return others ? PATH_FIRST : PATH_PRECISE;
 	return find_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;

@@ -113,11 +113,15 @@ uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct c
 
 /*
  * What a path of the map's tree says of the answer that the map gives for its innermost frame; the
- * caller may be NULL. *degree is how many paths have this place (0: it was never seen).
+ * caller may be NULL.
  */
+struct call_answer {
+	uint32_t node;   /* CALL_NONE: there is none */
+	uint32_t degree; /* how many paths have this place; 0: it was never seen */
+};
 enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_frame *caller, uint32_t node,
-	uint32_t *degree);
+	struct call_answer *answer);
 
 /* Stacks that were taken at random, by verdict. */
 void call_map_count(struct call_map *m, enum call_verdict verdict);

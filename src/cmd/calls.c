@@ -259,8 +259,15 @@ static int print_other(const struct calls_view *v, struct err *e)
 enum {
 	CALLS_OPTION_METRIC = REPORT_LAST,
 	CALLS_OPTION_SITES,
+	CALLS_OPTION_CHECK,
 	CALLS_OPTION_FORM, /* and those behind it, in the order of enum calls_form */
 };
+
+static void ask(struct calls_view *v, enum calls_form form, const char *other)
+{
+	v->form = form;
+	v->other = other;
+}
 
 static int calls_option(void *arg, int c, const char *value)
 {
@@ -270,6 +277,8 @@ static int calls_option(void *arg, int c, const char *value)
 		v->metric = value;
 	else if (c == CALLS_OPTION_SITES)
 		v->sites = true;
+	else if (c == CALLS_OPTION_CHECK)
+		ask(v, CALLS_CHECK, value);
 	else if (c == 'o')
 		v->output = value;
 	else if (c >= CALLS_OPTION_FORM && c <= CALLS_OPTION_FORM + CALLS_SVG)
@@ -285,6 +294,7 @@ static int parse(struct calls_view *v, int argc, char **argv)
 		REPORT_MIN_SHARE_LONG, {"output", required_argument, NULL, 'o'},
 		{"metric", required_argument, NULL, CALLS_OPTION_METRIC},
 		{"sites", no_argument, NULL, CALLS_OPTION_SITES},
+		{"check", required_argument, NULL, CALLS_OPTION_CHECK},
 		{"top-down", no_argument, NULL, CALLS_OPTION_FORM + CALLS_TREE},
 		{"bottom-up", no_argument, NULL, CALLS_OPTION_FORM + CALLS_CALLERS},
 		{"hot", no_argument, NULL, CALLS_OPTION_FORM + CALLS_HOT},
@@ -335,7 +345,7 @@ int cmd_calls(int argc, char **argv)
 
 	if (code < 0)
 		code = cmd_help_text("calls");
-	else if (!code && report(&v, &e))
+	else if (!code && (v.form == CALLS_CHECK ? calls_check(&v, &e) : report(&v, &e)))
 		code = cmd_fail(&e);
 	context_tree_destroy(v.tree);
 	report_deinit(&v.report);

@@ -1,4 +1,4 @@
-/* What `culprit calls` was asked, and what it found: for its halves (calls.c, calls_text.c). */
+/* What `culprit calls` was asked, and what it found: for its parts (calls*.c). */
 #ifndef CULPRIT_CMD_CALLS_VIEW_H
 #define CULPRIT_CMD_CALLS_VIEW_H
 
@@ -13,12 +13,14 @@ enum calls_form {
 	CALLS_SIZE,
 	CALLS_FOLDED,
 	CALLS_SVG,
+	CALLS_CHECK,
 };
 
 struct calls_view {
 	struct report report;
 	enum calls_form form;
 	const char *metric, *output;
+	const char *other; /* the database to compare with */
 	bool sites;
 	double least; /* share of what is shown */
 	struct context_tree *tree;
@@ -31,5 +33,8 @@ typedef VEC(uint32_t) calls_chain;
 void calls_chain_of(const struct calls_view *v, const struct context_node *n, calls_chain *out);
 
 void calls_print_text(struct calls_view *v);
+
+/* Other questions than what the contexts are. */
+int calls_check(struct calls_view *v, struct err *e);
 
 #endif

@@ -289,11 +289,11 @@ static void judge(struct contexts *c, const struct judgement *j)
 	struct program *p = program_of(c, key_of(c, j->sample.program));
 	enum call_verdict verdict = PATH_MISSING;
 	struct call_frame frame, caller;
-	uint32_t degree;
+	struct call_answer answer;
 
 	if (frames_of_sample(c, &j->sample, &frame, &caller))
 		verdict = call_map_judge(p->known, kind_of(j->sample.where), &frame,
-			j->sample.caller ? &caller : NULL, j->node, &degree);
+			j->sample.caller ? &caller : NULL, j->node, &answer);
 	if (!p->fresh)
 		p->fresh = call_map_create();
 	p->number = j->sample.program;

@@ -50,9 +50,10 @@ static size_t make_stack(struct call_frame *out)
 
 static uint32_t learn_and_judge(struct call_map *m, const struct call_frame *f, size_t n)
 {
-	uint32_t degree, node = call_map_path(m, NULL, f, n);
+	uint32_t node = call_map_path(m, NULL, f, n);
+	struct call_answer a;
 
-	call_map_count(m, call_map_judge(m, STACK_MAIN, &f[0], NULL, node, &degree));
+	call_map_count(m, call_map_judge(m, STACK_MAIN, &f[0], NULL, node, &a));
 	assert_int_equal(call_map_learn(m, NULL, STACK_MAIN, f, n), node);
 	return node;
 }

@@ -60,3 +60,29 @@ share() { # LOW HIGH JQ-CONDITION
 	# The way from the start of the program is whole.
 	share 0.8 1 '.path[0] == "_start" and (.path | index("main"))'
 }
+
+# bats test_tags=plain
+@test "paths against those of another recording" {
+	"$CULPRIT" record -g -F 1000 -o "$db" -- "$programs/callers" 0.6 2>/dev/null
+	"$CULPRIT" record -g --call-graph=copy -F 1000 -o other.db -- "$programs/callers" 0.4 2>/dev/null
+	calls --check other.db --json >out.json
+	jq -e '.by_caller.right_weights > 0.8 and .by_height.weights.precise > 100' out.json
+	jq -e '.programs | length == 1 and (.[0].image | endswith("/callers"))' out.json
+	[ "$(jq '.by_height.paths | add' out.json)" = "$(jq '.by_caller.paths | add' out.json)" ]
+	calls --check other.db | grep -q "precise: the only one"
+	# A database without samples of call paths.
+	"$CULPRIT" record -F 1000 -o plain.db -- true 2>/dev/null
+	run -2 calls --check plain.db
+	[[ $output == *"no path maps"* ]]
+}
+
+# bats test_tags=plain
+@test "how right reported paths are, by looking at every stack" {
+	"$CULPRIT" record --call-graph=judged -F 1000 -o "$db" -- "$programs/callers" 0.6 2>log
+	grep -q "call paths: 9[0-9.]*% of the samples" log
+	# Most samples were judged, and most of them right.
+	calls --json | jq -e '.precision > 0.8'
+	[ "$(sed -n 's/.* looked at, \([0-9]*\) of them at random.*/\1/p' log)" -gt 200 ]
+	run -2 "$CULPRIT" record --call-graph=nonsense -- true
+	[[ $output == *"nonsense"* ]]
+}

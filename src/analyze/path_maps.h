@@ -1,0 +1,30 @@
+/*
+ * The path maps that a selection holds (calls/map.h): one for each program, of all epochs selected.
+ */
+#ifndef CULPRIT_ANALYZE_PATH_MAPS_H
+#define CULPRIT_ANALYZE_PATH_MAPS_H
+
+#include "analyze/selection.h"
+#include "base/vec.h"
+#include "calls/map.h"
+
+#include <stdint.h>
+
+struct err;
+
+struct path_map {
+	uint64_t program; /* key of the image that was executed */
+	const struct selected_image *image;
+	struct call_map *map;
+};
+
+struct path_maps {
+	VEC(struct path_map) list;
+};
+
+/* Of the programs that the filter's image chooses. -ENOENT when there are none. */
+int path_maps_load(struct selection *sel, struct path_maps *out, struct err *e);
+struct path_map *path_maps_find(const struct path_maps *m, uint64_t program); /* NULL: none */
+void path_maps_deinit(struct path_maps *m);
+
+#endif

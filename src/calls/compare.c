@@ -1,0 +1,55 @@
+#include "calls/compare.h"
+
+#include "base/mem.h"
+#include "calls/unfold.h"
+
+static struct call_frame frame_of(const struct call_tree *t, const struct unfolded_context *c)
+{
+	const struct call_place *at = &call_tree_node(t, c->path)->at;
+
+	return (struct call_frame){at->image, at->procedure, c->height};
+}
+
+static void add_path(struct call_score *sum, enum call_verdict v, uint32_t degree, uint64_t weight)
+{
+	sum->verdicts[v].paths++;
+	sum->verdicts[v].weight += weight;
+	if (v == PATH_WRONG || v == PATH_MISSING || !degree)
+		return;
+	if (degree > CALL_DEGREES)
+		degree = CALL_DEGREES;
+	sum->degrees[degree - 1].paths++;
+	sum->degrees[degree - 1].weight += weight;
+}
+
+/* The path of a context of the truth, in the map that is judged. */
+static void compare_one(const struct call_comparison *c, const struct unfolded_context *all,
+	const struct unfolded_context *one, uint64_t weight, struct call_score *sum)
+{
+	const struct call_tree *from = call_map_tree(c->truth);
+	uint32_t node = call_tree_copy_path(call_map_tree(c->map), from, one->path);
+	bool told = c->key == CALL_BY_CALLER && one->caller != CALL_NONE;
+	struct call_frame frame = frame_of(from, one), caller;
+	struct call_answer answer;
+	enum call_verdict v;
+
+	if (told)
+		caller = frame_of(from, &all[one->caller]);
+	v = call_map_judge(c->map, one->kind, &frame, told ? &caller : NULL, node, &answer);
+	add_path(sum, v, answer.degree, weight);
+	if (c->wrong && v > PATH_FIRST)
+		c->wrong(c->arg, v, one->path, answer.node, weight);
+}
+
+void call_map_compare(const struct call_comparison *c, struct call_score *sum)
+{
+	_cleanup_free_ struct unfolded_context *all = NULL;
+	size_t n = call_map_unfold(c->truth, &all);
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t weight = c->counted ? all[i].seen : all[i].sampled;
+
+		if (weight)
+			compare_one(c, all, &all[i], weight, sum);
+	}
+}
