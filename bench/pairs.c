@@ -114,7 +114,8 @@ int main(int argc, char **argv)
 	}
 	for (; optind < argc && n < MOST; optind++)
 		variants[n++].every = (uint32_t)atoi(argv[optind]);
-	if (driver_create(1, (unsigned)cpus, false, &d, &e) < 0)
+	if (driver_create(&(struct driver_options){.nevents = 1, .cpus = (unsigned)cpus}, &d, &e) <
+		0)
 		errx(1, "%s", e.text);
 	open_events(d, rate, cpus);
 	end = io_clock_ns(CLOCK_MONOTONIC) + (uint64_t)(length * 1e9);

@@ -370,17 +370,20 @@ enum context_known context_tree_known(const struct context_tree *t, const struct
 	const struct metric_names *names = call_tree_metrics(t->calls);
 	int ranked = metric_find(names, CONTEXT_METRIC_RANKED);
 	int unknown = metric_find(names, CONTEXT_METRIC_UNKNOWN);
+	int walked = metric_find(names, CONTEXT_METRIC_WALKED);
 
 	if (t->sampled < 0 || ranked < 0 || unknown < 0)
 		return CONTEXT_EXACT;
 	if (node->metrics[unknown])
 		return CONTEXT_UNKNOWN;
+	if (walked >= 0 && 2 * node->metrics[walked] > node->count)
+		return CONTEXT_WALKED;
 	return 2 * node->metrics[ranked] > node->count ? CONTEXT_RANKED : CONTEXT_UNIQUE;
 }
 
 const char *context_known_word(enum context_known k)
 {
-	static const char *const words[] = {"exact", "unique", "ranked", "unknown"};
+	static const char *const words[] = {"exact", "unique", "ranked", "walked", "unknown"};
 
 	return words[k];
 }

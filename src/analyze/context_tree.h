@@ -49,6 +49,7 @@ enum context_known {
 	CONTEXT_EXACT,   /* it was counted */
 	CONTEXT_UNIQUE,  /* no other was seen with this procedure at this height of the stack */
 	CONTEXT_RANKED,  /* it is the likeliest of several, for most of its samples */
+	CONTEXT_WALKED,  /* by their own stacks, most of its samples */
 	CONTEXT_UNKNOWN, /* only the innermost procedure is known */
 };
 

@@ -350,7 +350,7 @@ static void say_accounting(const struct recording *r, const struct collector_eve
 /* How many samples have a call path, and how often paths were right where that was looked at. */
 static void say_paths(const struct contexts_statistics *p)
 {
-	double all = (double)(p->unique + p->ranked + p->unknown + p->refused);
+	double all = (double)(p->unique + p->ranked + p->walked + p->unknown + p->refused);
 	double precision = call_map_precision(p->verdicts);
 	uint64_t walked = 0, judged = 0;
 
@@ -364,13 +364,13 @@ static void say_paths(const struct contexts_statistics *p)
 		cmd_note("call paths: %.2f%% of the samples, %.2f%% as the likeliest of several; "
 			 "%" PRIu64 " stacks looked at, %" PRIu64
 			 " of them at random: %.1f%% were named right before",
-			100 * (double)(p->unique + p->ranked) / all, 100 * (double)p->ranked / all,
-			walked, judged, 100 * precision);
+			100 * (double)(p->unique + p->ranked + p->walked) / all,
+			100 * (double)p->ranked / all, walked, judged, 100 * precision);
 	else
 		cmd_note("call paths: %.2f%% of the samples, %.2f%% as the likeliest of several; "
 			 "%" PRIu64 " stacks looked at",
-			100 * (double)(p->unique + p->ranked) / all, 100 * (double)p->ranked / all,
-			walked);
+			100 * (double)(p->unique + p->ranked + p->walked) / all,
+			100 * (double)p->ranked / all, walked);
 }
 
 /* Closes the database before its size is told: what was written is folded in then. */

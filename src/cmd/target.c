@@ -121,14 +121,15 @@ static int set_call_graph(struct target *t, const char *name)
 {
 	static const char *const names[] = {[CONTEXTS_INFERRED] = "inferred",
 		[CONTEXTS_JUDGED] = "judged",
-		[CONTEXTS_COPIED] = "copy"};
+		[CONTEXTS_COPIED] = "copy",
+		[CONTEXTS_CHAIN] = "fp"};
 
 	for (unsigned i = CONTEXTS_INFERRED; i < sizeof names / sizeof *names; i++)
 		if (!strcmp(name, names[i])) {
 			t->contexts = i;
 			return 0;
 		}
-	return cmd_usage(t->verb, "--call-graph: '%s' is unknown (inferred, judged, copy)", name);
+	return cmd_usage(t->verb, "--call-graph: '%s' is unknown (inferred, judged, copy, fp)", name);
 }
 
 int target_option(struct target *t, int option, const char *argument)

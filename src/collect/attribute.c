@@ -162,28 +162,45 @@ static uint32_t program_of(struct attribution *a, const struct process *p)
 	return IMAGE_NUMBER_UNKNOWN;
 }
 
-static enum context_wish take_context(struct attribution *a, struct process *p,
-	const struct sample *s, const struct sum_sample *sum, uint64_t *back)
+/* Where the sample was: of the kernel's, `image` and `offset` are the kernel's. */
+static struct context_sample context_of(struct attribution *a, struct process *p,
+	const struct sample *s, uint32_t image, uint64_t offset, uint32_t who)
 {
-	struct context_sample c = {.image = sum->image,
-		.offset = sum->offset,
-		.where = s->where,
+	struct context_sample c = {.image = image,
+		.offset = offset,
+		.where = WHERE_CONTEXT(s->where),
 		.program = program_of(a, p),
-		.who = a->sums.by_process ? sum->who : a->sums.who.p[sum->who].name};
+		.who = who | (uint32_t)s->event << SUM_EVENT_SHIFT};
 
-	c.who |= (uint32_t)s->event << SUM_EVENT_SHIFT;
 	if (s->kernel) {
-		c.kernel = sum->image + 1;
-		c.kernel_offset = sum->offset;
+		c.kernel = image + 1;
+		c.kernel_offset = offset;
 		c.offset = 0;
 		c.image = IMAGE_NUMBER_UNKNOWN;
 		if (s->user)
 			c.image = place_user(a, p, s->user, s->time, &c.offset);
 		else
-			c.program = sum->image;
+			c.program = image;
 	}
-	if (s->caller)
+	if (c.where >> WHERE_KIND_SHIFT == WHERE_OTHER) {
+		c.sp = s->caller;
+		c.owner = (uint64_t)p->pid << 32 | p->serial;
+	} else if (s->caller) {
 		c.caller = 1 + place_user(a, p, s->caller - 1, s->time, &c.caller_offset);
+	}
+	return c;
+}
+
+/* What was copied comes with its stack. */
+static enum context_wish take_context(struct attribution *a, struct process *p,
+	const struct sample *s, const struct sum_sample *sum, uint64_t *back)
+{
+	uint32_t who = a->sums.by_process ? sum->who : a->sums.who.p[sum->who].name;
+	struct context_sample c;
+
+	if (s->where & WHERE_COPIED)
+		return CONTEXT_WISH_NOTHING;
+	c = context_of(a, p, s, sum->image, sum->offset, who);
 	return contexts_sample(a->contexts, &c, s->count, back);
 }
 
@@ -513,9 +530,23 @@ static uint32_t place_frame(void *arg, uint64_t pc, uint64_t *offset)
 void attribution_stack(struct attribution *a, const struct driver_stack *s, const uint8_t *bytes)
 {
 	struct journey j = journey_of(a, (pid_t)s->pid, s->time);
+	struct sample sample = {.time = s->time,
+		.event = s->tag & DRIVER_TAG_EVENT,
+		.kernel = s->tag & DRIVER_TAG_KERNEL,
+		.where = s->context.where,
+		.user = s->context.user,
+		.caller = s->context.caller};
+	uint64_t offset;
+	uint32_t image = place(&j, s->pc, &offset);
 
 	if (a->contexts)
-		contexts_stack(a->contexts, program_of(a, j.p), s, bytes, place_frame, &j);
+		contexts_stack(a->contexts,
+			&(struct context_stack){
+				.sample = context_of(a, j.p, &sample, image, offset, j.who),
+				.stack = s,
+				.bytes = bytes,
+				.place = place_frame,
+				.arg = &j});
 }
 
 bool attribution_contexts(const struct attribution *a, struct contexts_statistics *out)

@@ -32,8 +32,9 @@ void contexts_destroy(struct contexts *c); /* takes NULL */
 struct context_sample {
 	uint64_t offset;        /* of the program's instruction, */
 	uint64_t kernel_offset; /* of the kernel's if it was there */
-	uint64_t where;
+	uint64_t where;         /* WHERE_CONTEXT of it */
 	uint64_t caller_offset; /* of the call that led there, if it was asked for */
+	uint64_t sp, owner;     /* on a stack that nobody knows: of this process (stack_roots.h) */
 	uint32_t image;         /* numbers; */
 	uint32_t kernel;        /* the image's number + 1; 0: it was not there */
 	uint32_t caller;        /* the same */
@@ -54,9 +55,18 @@ enum context_wish contexts_sample(
 /* Where an address of the process is: the number of an image and an offset. */
 typedef uint32_t context_place_fn(void *arg, uint64_t pc, uint64_t *offset);
 
-/* Walks the copy of a stack and learns from it. */
-void contexts_stack(struct contexts *c, uint32_t program, const struct driver_stack *s,
-	const uint8_t *bytes, context_place_fn *place, void *arg);
+/*
+ * Walks the copy of a stack (or takes a chain of return addresses as it is) and learns from it. Its
+ * sample is counted with it, if it is not counted without (WHERE_COPIED).
+ */
+struct context_stack {
+	struct context_sample sample;
+	const struct driver_stack *stack;
+	const uint8_t *bytes;
+	context_place_fn *place;
+	void *arg;
+};
+void contexts_stack(struct contexts *c, const struct context_stack *s);
 
 /* A procedure that paths go through, for the store to know its name. */
 struct called_procedure {
@@ -89,10 +99,10 @@ void contexts_flushed(struct contexts *c);
 struct contexts_statistics {
 	uint64_t ends[WALK_ENDS];
 	uint64_t joined; /* of those that did not come to the root, to paths that were known */
-	uint64_t verdicts[PATH_VERDICTS]; /* of those taken at random */
-	uint64_t heights;                 /* known, in all maps */
-	uint64_t unique, ranked, unknown; /* samples */
-	uint64_t refused;                 /* for want of memory: counted as unknown */
+	uint64_t verdicts[PATH_VERDICTS];         /* of those taken at random */
+	uint64_t heights;                         /* known, in all maps */
+	uint64_t unique, ranked, walked, unknown; /* samples */
+	uint64_t refused;                         /* for want of memory: counted as unknown */
 };
 void contexts_statistics(const struct contexts *c, struct contexts_statistics *out);
 

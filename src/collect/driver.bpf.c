@@ -25,6 +25,8 @@ struct sched_entity {
 } __attribute__((preserve_access_index));
 
 struct mm_struct {
+	unsigned long mmap_base;
+	unsigned long start_code, end_code, start_data, end_data;
 	unsigned long start_stack;
 } __attribute__((preserve_access_index));
 
@@ -53,6 +55,7 @@ struct task_struct {
 
 const volatile u32 event_number;
 const volatile bool contexts; /* samples are told apart by the context they were called in */
+const volatile u32 how;       /* DRIVER_INFER, ... */
 
 /* User space sets the number of CPUs. */
 struct {

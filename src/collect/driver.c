@@ -22,15 +22,16 @@
 /* The inode of the initial pid namespace, PROC_PID_INIT_INO in the kernel. */
 #define FIRST_PID_NAMESPACE 0xeffffffc
 
-/* Bytes of the ring that copies of stacks come through. */
-#define STACK_ROOM (32 << 20)
-
-/* Copies that a CPU may make at once: what fits there, a few of them long. */
-#define STACKS_SAVED 2048
+/* What copies of a CPU may cost at once, and in a second. */
+#define STACKS_SAVED    2048
+#define STACKS_A_SECOND 128
 
 _Static_assert(WHERE_MAIN == STACK_MAIN && WHERE_THREAD == STACK_THREAD &&
 		       WHERE_SIGNAL == STACK_SIGNAL && WHERE_OTHER == STACK_OTHER,
 	"heights count from the same bases on both sides");
+_Static_assert((int)CONTEXTS_INFERRED == DRIVER_INFER && (int)CONTEXTS_JUDGED == DRIVER_JUDGE &&
+		       (int)CONTEXTS_COPIED == DRIVER_COPY && (int)CONTEXTS_CHAIN == DRIVER_CHAIN,
+	"contexts are told apart by the same means on both sides");
 
 struct driver {
 	struct driver_bpf **instances; /* one for each event, sharing the maps of the first */
@@ -40,9 +41,10 @@ struct driver {
 	unsigned ncpus;
 	struct ring_buffer *doorbell;
 	uint64_t reported[DRIVER_EVENTS];
-	bool contexts, copies_all;
+	unsigned paths; /* DRIVER_INFER, ... */
 	struct driver_seen *seen;
 	struct ring_buffer *stacks;
+	uint64_t given;                  /* when copies were last given out */
 	struct stack_delivery *delivery; /* under way */
 };
 
@@ -52,9 +54,9 @@ static struct driver_cpu *cpu_of(const struct driver *d, unsigned cpu)
 	return (struct driver_cpu *)(d->cpus + cpu * d->stride);
 }
 
-static size_t stride_of(bool contexts)
+static size_t stride_of(unsigned paths)
 {
-	return contexts ? sizeof(struct driver_cpu) : offsetof(struct driver_cpu, contexts);
+	return paths ? sizeof(struct driver_cpu) : offsetof(struct driver_cpu, contexts);
 }
 
 /* An instance's maps are those of the first one, or made to measure. */
@@ -65,12 +67,12 @@ static int prepare_maps(struct driver *d, struct driver_bpf *b)
 
 	if (first == b) {
 		r = bpf_map__set_max_entries(b->maps.cpus, d->ncpus);
-		if (r == 0 && !d->contexts)
+		if (r == 0 && !d->paths)
 			r = bpf_map__set_value_size(b->maps.cpus, d->stride);
-		if (r == 0 && !d->contexts)
+		if (r == 0 && !d->paths)
 			r = bpf_map__set_value_size(b->maps.seen, sizeof(uint32_t));
-		if (r == 0 && d->contexts)
-			r = bpf_map__set_max_entries(b->maps.stacks, STACK_ROOM);
+		if (r == 0 && d->paths)
+			r = bpf_map__set_max_entries(b->maps.stacks, DRIVER_STACKS);
 		return r;
 	}
 	r = bpf_map__reuse_fd(b->maps.cpus, bpf_map__fd(first->maps.cpus));
@@ -90,7 +92,8 @@ static int load_instance(struct driver *d, size_t event)
 		return -errno;
 	d->instances[event] = b;
 	b->rodata->event_number = event;
-	b->rodata->contexts = d->contexts;
+	b->rodata->contexts = d->paths != DRIVER_NO_PATHS;
+	b->rodata->how = d->paths;
 	r = prepare_maps(d, b);
 	return r ? r : driver_bpf__load(b);
 }
@@ -145,11 +148,7 @@ static void give_stacks(struct driver *d, uint32_t more)
 	for (unsigned i = 0; i < d->ncpus; i++) {
 		uint32_t *left = &cpu_of(d, i)->stacks_left, sum = *left + more;
 
-		if (d->copies_all)
-			sum = INT32_MAX;
-		else if (sum > STACKS_SAVED)
-			sum = STACKS_SAVED;
-		__atomic_store_n(left, sum, __ATOMIC_RELAXED);
+		__atomic_store_n(left, sum < STACKS_SAVED ? sum : STACKS_SAVED, __ATOMIC_RELAXED);
 	}
 }
 
@@ -182,10 +181,9 @@ static int map_everything(struct driver *d, struct err *e)
 		return err_errno(e, -errno, "BPF: cannot map the sampler's ring buffer");
 	for (unsigned i = 0; i < d->ncpus; i++)
 		cpu_of(d, i)->base[0] = now;
-	if (!d->contexts)
+	if (!d->paths)
 		return 0;
-	for (unsigned i = 0; i < d->ncpus; i++)
-		cpu_of(d, i)->judges = DRIVER_JUDGES;
+	d->given = now;
 	give_stacks(d, STACKS_SAVED);
 	return map_contexts(d, b, e);
 }
@@ -205,23 +203,23 @@ static int check_namespace(struct err *e)
 	return 0;
 }
 
-int driver_create(size_t nevents, unsigned cpus, bool contexts, struct driver **out, struct err *e)
+int driver_create(const struct driver_options *o, struct driver **out, struct err *e)
 {
 	struct driver *d;
 	int r;
 
-	if (nevents > DRIVER_EVENTS)
+	if (o->nevents > DRIVER_EVENTS)
 		return err_set(
-			e, -EINVAL, "BPF: %zu events, at most %d fit", nevents, DRIVER_EVENTS);
+			e, -EINVAL, "BPF: %zu events, at most %d fit", o->nevents, DRIVER_EVENTS);
 	r = check_namespace(e);
 	if (r < 0)
 		return r;
 	d = xcalloc(1, sizeof *d);
-	d->instances = xcalloc(nevents, sizeof *d->instances);
-	d->nevents = nevents;
-	d->ncpus = cpus;
-	d->contexts = contexts;
-	d->stride = stride_of(contexts);
+	d->instances = xcalloc(o->nevents, sizeof *d->instances);
+	d->nevents = o->nevents;
+	d->ncpus = o->cpus;
+	d->paths = o->paths;
+	d->stride = stride_of(o->paths);
 	r = load(d, e);
 	if (r == 0)
 		r = map_everything(d, e);
@@ -274,14 +272,6 @@ void driver_set_pairs(struct driver *d, uint32_t every)
 	}
 }
 
-void driver_copy_all(struct driver *d)
-{
-	d->copies_all = true;
-	for (unsigned i = 0; i < d->ncpus; i++)
-		cpu_of(d, i)->judges = 1;
-	give_stacks(d, 0);
-}
-
 int driver_fd(const struct driver *d)
 {
 	return ring_buffer__epoll_fd(d->doorbell);
@@ -305,7 +295,6 @@ static void sample_of(const struct driver_cpu *c, const struct driver_entry *e,
 		out->where = context->where;
 		out->user = context->user;
 		out->caller = context->caller;
-		out->generation = e->tag >> DRIVER_TAG_GENERATION_SHIFT;
 	}
 }
 
@@ -317,7 +306,7 @@ static void empty_overflow(struct driver *d, unsigned cpu, uint64_t until, drive
 
 	for (; at != head; at++) {
 		sample_of(c, &c->overflow[at % DRIVER_OVERFLOW],
-			d->contexts ? &c->overflow_context[at % DRIVER_OVERFLOW] : NULL, cpu, &s);
+			d->paths ? &c->overflow_context[at % DRIVER_OVERFLOW] : NULL, cpu, &s);
 		if (s.time > until)
 			break;
 		fn(arg, &s);
@@ -357,7 +346,7 @@ static void empty_table(struct driver *d, unsigned cpu, driver_fn *fn, void *arg
 
 		if (!e->count)
 			continue;
-		sample_of(c, e, d->contexts ? &contexts[bucket].way[way] : NULL, cpu, &s);
+		sample_of(c, e, d->paths ? &contexts[bucket].way[way] : NULL, cpu, &s);
 		fn(arg, &s);
 		*e = (struct driver_entry){0};
 	}
@@ -383,34 +372,34 @@ void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *ar
 }
 
 /* The ring cannot be read up to a time: stacks may be some milliseconds younger than samples. */
-void driver_stacks(struct driver *d, uint32_t more, driver_stack_fn *fn, void *arg)
+void driver_stacks(struct driver *d, driver_stack_fn *fn, void *arg)
 {
 	struct stack_delivery delivery = {fn, arg};
+	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
+	uint64_t more = (now - d->given) * STACKS_A_SECOND / 1000000000;
 
-	if (!d->contexts)
+	if (!d->paths)
 		return;
 	d->delivery = &delivery;
 	ring_buffer__consume(d->stacks);
 	d->delivery = NULL;
-	give_stacks(d, more);
-}
-
-static uint64_t hash_of(const struct sample *s)
-{
-	return driver_context_hash(
-		(uint32_t)s->pid, s->generation, s->kernel ? s->user : s->pc, s->where);
+	if (!more)
+		return;
+	d->given = now;
+	give_stacks(d, more < STACKS_SAVED ? (uint32_t)more : STACKS_SAVED);
 }
 
 void driver_want(struct driver *d, const struct sample *s)
 {
 	if (d->seen)
-		__atomic_store_n(&d->seen->mark[DRIVER_SLOT(hash_of(s))], 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&d->seen->mark[s->where >> WHERE_SLOT_SHIFT], DRIVER_WANTED,
+			__ATOMIC_RELAXED);
 }
 
 void driver_ask(struct driver *d, const struct sample *s, uint64_t back)
 {
 	if (d->seen && back / 8 <= UINT32_MAX)
-		__atomic_store_n(&d->seen->back[DRIVER_SLOT(hash_of(s))], (uint32_t)(back / 8),
+		__atomic_store_n(&d->seen->back[s->where >> WHERE_SLOT_SHIFT], (uint32_t)(back / 8),
 			__ATOMIC_RELAXED);
 }
 
@@ -438,6 +427,9 @@ void driver_statistics(const struct driver *d, struct sampler_statistics *out)
 		out->pairs_apart += c->apart;
 		out->pairs_lapsed += c->lapsed;
 		out->pairs_dropped += c->pairs_lost;
+		out->stacks += c->stacks;
+		out->stacks_held += c->stacks_held;
+		out->stacks_lost += c->stacks_lost;
 		for (size_t ev = 0; ev < d->nevents; ev++)
 			out->dropped += c->dropped[ev];
 	}
@@ -451,6 +443,6 @@ void driver_statistics(const struct driver *d, struct sampler_statistics *out)
 		}
 	}
 	out->map_bytes += d->ncpus * d->stride;
-	if (d->contexts)
-		out->map_bytes += sizeof *d->seen + STACK_ROOM;
+	if (d->paths)
+		out->map_bytes += sizeof *d->seen + DRIVER_STACKS;
 }

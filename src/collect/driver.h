@@ -55,27 +55,43 @@ struct driver_bucket {
 	struct driver_entry way[DRIVER_WAYS];
 };
 
+/* How contexts are told apart: enum contexts_how of sampler.h. */
+#define DRIVER_NO_PATHS 0
+#define DRIVER_INFER    1 /* by heights; some stacks are copied */
+#define DRIVER_JUDGE    2 /* the same, and all are */
+#define DRIVER_COPY     3 /* all are */
+#define DRIVER_CHAIN    4 /* by the chain of frame pointers */
+
 /*
  * With contexts, the rest of an entry's key, in arrays of its own: whoever wants none does not pay
  * for them. `where` says how far the stack pointer of the program is below the base of its stack
  * (WHERE_HEIGHT, in words of 8 bytes), which base that is (enum stack_kind of calls/map.h) and,
- * if rbp could be a frame pointer, how many words it is above the stack pointer. Samples in the
- * kernel have the context that the program entered it with: `user` is its next instruction.
+ * if rbp could be a frame pointer, how many words it is above the stack pointer; whether the stack
+ * was copied with the sample; and the context's slot in the filter. Samples in the kernel have the
+ * context that the program entered it with: `user` is its next instruction.
  */
-#define WHERE_HEIGHT      0xffffffffu
-#define WHERE_FRAME_SHIFT 32
+#define WHERE_HEIGHT      0xfffffffu
+#define WHERE_FRAME_SHIFT 28
 #define WHERE_FRAME       0xffffu
-#define WHERE_KIND_SHIFT  48
+#define WHERE_KIND_SHIFT  44
+#define WHERE_KIND        3u
+#define WHERE_COPIED      (1ull << 46)
+#define WHERE_SLOT_SHIFT  48
 #define WHERE_MAIN        0ull
 #define WHERE_THREAD      1ull
 #define WHERE_SIGNAL      2ull
 #define WHERE_OTHER       3ull
 #define WHERE_DEEPEST     (1ull << 30) /* bytes that a stack can have */
 
+/* The part that tells contexts apart. */
+#define WHERE_CONTEXT(where) ((where) & ((1ull << 46) - 1))
+
 struct driver_context {
 	u64 where;
-	u64 user;   /* 0: the sample was in user mode, or there is no user */
-	u64 caller; /* where the frame's call comes back, if user space asked for it; else 0 */
+	u64 user; /* 0: the sample was in user mode, or there is no user */
+	/* Where the frame's call comes back, if user space asked for it; else 0. On a stack that
+	   nobody knows: the stack pointer. */
+	u64 caller;
 };
 
 struct driver_context_bucket {
@@ -84,27 +100,28 @@ struct driver_context_bucket {
 
 /*
  * A copy of a stack, from the stack pointer on: what is not in a filter of contexts seen before is
- * copied, and one sample in DRIVER_JUDGES, whatever it is. User space gives out how many may be, and
- * may want more of them, which are only looked at: these are not for learning.
+ * copied, and one sample in DRIVER_JUDGES, whatever it is (or more, only to look at them). User
+ * space gives out what it may cost, and the last part of that is for the contexts that it asks for.
  */
-#define DRIVER_SEEN   65536 /* slots of the filter */
-#define DRIVER_JUDGES 128
-/* Bytes of a copy, as many as are needed; long ones count for several. */
+#define DRIVER_SEEN    65536 /* slots of the filter */
+#define DRIVER_JUDGES  128
+#define DRIVER_RESERVE 256
+#define DRIVER_STACKS  (32 << 20) /* bytes of the ring that they come through */
+
+/* Bytes of a copy, as many as are needed, and what it costs. */
 #define DRIVER_SHORT        4096
+#define DRIVER_MIDDLE       16384
 #define DRIVER_LONG         65536
 #define DRIVER_LONGEST      262144
 #define DRIVER_LONG_COST    2
 #define DRIVER_LONGEST_COST 6
 
-/* Which slot a context has there (the upper bits), and what marks it. */
-static inline u64 driver_context_hash(u32 pid, u32 generation, u64 user_pc, u64 where)
-{
-	u64 h = (user_pc >> 6) + pid * 0x9e3779b97f4a7c15ull + generation;
+#define DRIVER_CHAIN_MOST 127 /* frames; what the kernel takes at most */
 
-	return (h ^ where * 0xff51afd7ed558ccdull) * 0xd6e8feb86659fd93ull;
-}
-#define DRIVER_SLOT(hash) ((hash) >> 40 & (DRIVER_SEEN - 1))
+/* The slot of a context in the filter, and what marks it there. */
+#define DRIVER_SLOT(hash) ((hash) >> 48)
 #define DRIVER_MARK(hash) ((u32)(hash) | 1)
+#define DRIVER_WANTED     2u /* a mark that nobody has: user space wants the stack */
 
 /*
  * Where several paths have one height, the caller may tell them apart: user space says how many
@@ -123,9 +140,11 @@ struct driver_stack {
 	u64 rip, r[16]; /* of the program, by their number in machine code; of the kernel's
 			   samples only those that it has saved by all means */
 	u32 pid, tid, tag;
-	u32 size; /* of the copy, which follows */
-	u32 judge; /* whatever was known of its context */
-	u32 learn; /* it was new, or is one in DRIVER_JUDGES */
+	u32 size;  /* of what follows: the copy, or return addresses, */
+	u32 chain; /* which frame pointers led to */
+	u16 judge; /* it is looked at, whatever was known of its context */
+	u16 learn; /* it was new, wanted or is one in DRIVER_JUDGES: its sample waits for its path
+		    */
 };
 
 /*
@@ -186,7 +205,7 @@ struct driver_cpu {
 	u64 stacks, stacks_lost; /* copied; had no room or could not be read */
 	u64 stacks_held;         /* not copied because too many were */
 	u32 stacks_left;         /* may be copied; set by user space */
-	u32 judges;              /* one sample in so many is copied at random; the same */
+	u32 pad2;
 	struct driver_bucket table[2][DRIVER_BUCKETS] __attribute__((aligned(128)));
 	struct driver_entry overflow[DRIVER_OVERFLOW];
 	struct driver_context_bucket contexts[2][DRIVER_BUCKETS] __attribute__((aligned(128)));

@@ -55,24 +55,53 @@ static __always_inline u64 caller_of(const struct place *p, u32 back)
 	return caller;
 }
 
-/* Whether this one was not seen before; from now on it was. */
-static __always_inline bool is_new(struct key *k, const struct place *p)
+/*
+ * The same in all processes of a program: it is known by the size of its segments, and its code and
+ * libraries lie where chance put them, but always as far from where they begin.
+ */
+static __always_inline u64 context_hash(
+	const struct task_struct *task, const struct place *p, u64 where)
 {
-	u32 zero = 0;
-	struct driver_seen *s = bpf_map_lookup_elem(&seen, &zero);
-	u64 h = driver_context_hash(
-		k->ids, k->tag >> DRIVER_TAG_GENERATION_SHIFT, p->pc, k->context.where);
-	u32 mark = DRIVER_MARK(h), slot = DRIVER_SLOT(h);
+	const struct mm_struct *mm = task->mm;
+	u64 code = mm->start_code, size = mm->end_code - code;
+	u64 at = p->pc - code < size ? p->pc - code : p->pc - mm->mmap_base;
+	u64 h = (at >> 6) + size * 0x9e3779b97f4a7c15 + (mm->end_data - mm->start_data) * 31;
 
+	/* Stacks that nobody knows begin with a page, mostly. */
+	if (p->kind == WHERE_OTHER)
+		h += (p->sp & 4095) << 40;
+	return (h ^ where * 0xff51afd7ed558ccd) * 0xd6e8feb86659fd93;
+}
+
+/* Why a stack is copied. */
+enum why {
+	WHY_LEARN = 1,  /* its path is to be known from now on; */
+	WHY_WANTED = 2, /* for sure: user space asked for it */
+	WHY_JUDGE = 4,  /* to see whether what is known is right */
+};
+
+/* Whether this one was not seen before, or is wanted; from now on it was. Sets its slot. */
+static __always_inline u32 novelty_of(
+	const struct task_struct *task, struct key *k, const struct place *p)
+{
+	u32 zero = 0, slot, mark, old;
+	struct driver_seen *s = bpf_map_lookup_elem(&seen, &zero);
+	u64 h = context_hash(task, p, k->context.where);
+
+	mark = DRIVER_MARK(h);
+	slot = DRIVER_SLOT(h);
+	k->context.where |= (u64)slot << WHERE_SLOT_SHIFT;
 	if (!s)
-		return false;
-	if (s->mark[slot] == mark) {
-		k->context.caller = caller_of(p, s->back[slot]);
-		return false;
+		return 0;
+	old = s->mark[slot];
+	if (old == mark) {
+		if (p->kind != WHERE_OTHER)
+			k->context.caller = caller_of(p, s->back[slot]);
+		return 0;
 	}
 	s->mark[slot] = mark;
 	s->back[slot] = 0;
-	return true;
+	return old == DRIVER_WANTED ? WHY_LEARN | WHY_WANTED : WHY_LEARN;
 }
 
 /* ---- copies of stacks ---- */
@@ -96,21 +125,9 @@ static __always_inline void keep_registers(
 	SAVED_REGISTERS(KEEP_SAVED)
 }
 
-/* `room` is a constant, as the kernel wants it. */
-static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, const struct key *k,
-	const struct place *p, u32 judge, u32 learn, u32 room)
+static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, const struct key *k,
+	const struct place *p, u32 why, struct driver_stack *s)
 {
-	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
-	u64 size = p->kind == WHERE_OTHER ? room / 4 : p->base - p->sp;
-
-	if (!s)
-		return false;
-	if (size > room)
-		size = room;
-	if (bpf_probe_read_user(s + 1, size, (const void *)p->sp)) {
-		bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
-		return false;
-	}
 	s->time = bpf_ktime_get_ns();
 	s->pc = k->pc;
 	s->base = p->base;
@@ -119,54 +136,135 @@ static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, const str
 	s->pid = k->ids;
 	s->tid = k->ids >> 32;
 	s->tag = k->tag;
-	s->size = size;
-	s->judge = judge;
-	s->learn = learn;
+	s->judge = !!(why & WHY_JUDGE);
+	s->learn = !!(why & WHY_LEARN);
+	s->chain = 0;
 	keep_registers(ctx, p, s);
+}
+
+/* `room` is a constant, as the kernel wants it. */
+static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, const struct key *k,
+	const struct place *p, u32 why, u32 room)
+{
+	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
+	u64 size = p->kind == WHERE_OTHER ? room : p->base - p->sp;
+
+	if (!s)
+		return false;
+	if (size > room)
+		size = room;
+	/* Where a stack that nobody knows ends is not known either: a page is there, mostly. */
+	if (bpf_probe_read_user(s + 1, size, (const void *)p->sp)) {
+		size = 4096 - (p->sp & 4095);
+		if (bpf_probe_read_user(s + 1, size, (const void *)p->sp)) {
+			bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
+			return false;
+		}
+	}
+	describe_stack(ctx, k, p, why, s);
+	s->size = size;
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
 	return true;
 }
 
-static __always_inline void copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
-	const struct key *k, const struct place *p, u32 judge, u32 learn)
+/* The return addresses that the kernel finds by frame pointers. */
+static __always_inline bool put_chain(
+	struct bpf_perf_event_data *ctx, const struct key *k, const struct place *p)
 {
-	u64 size = p->kind == WHERE_OTHER ? 0 : p->base - p->sp;
-	u32 cost = size <= DRIVER_SHORT  ? 1
-		   : size <= DRIVER_LONG ? DRIVER_LONG_COST
-					 : DRIVER_LONGEST_COST;
-	bool done;
+	const u32 room = DRIVER_CHAIN_MOST * sizeof(u64);
+	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
+	long n;
 
-	if (c->stacks_left < cost) {
-		c->stacks_held++;
-		return;
+	if (!s)
+		return false;
+	n = bpf_get_stack(ctx, s + 1, room, BPF_F_USER_STACK);
+	if (n < 0) {
+		bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
+		return false;
 	}
-	c->stacks_left -= cost;
-	if (size <= DRIVER_SHORT)
-		done = put_stack(ctx, k, p, judge, learn, DRIVER_SHORT);
-	else if (size <= DRIVER_LONG)
-		done = put_stack(ctx, k, p, judge, learn, DRIVER_LONG);
-	else
-		done = put_stack(ctx, k, p, judge, learn, DRIVER_LONGEST);
+	describe_stack(ctx, k, p, WHY_LEARN, s);
+	s->chain = 1;
+	s->size = n;
+	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+/* User space is woken when the ring might be full before it looks. */
+static __always_inline bool note_stack(struct driver_cpu *c, bool done)
+{
+	u64 nothing = 0;
+
 	if (done)
 		c->stacks++;
 	else
 		c->stacks_lost++;
+	if (bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) > DRIVER_STACKS / 2)
+		bpf_ringbuf_output(&doorbell, &nothing, sizeof nothing, BPF_RB_FORCE_WAKEUP);
+	return done;
+}
+
+/* Of a long stack for which there is nothing left, the first part: it may lead to what is known. */
+static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
+	const struct key *k, const struct place *p, u32 why)
+{
+	u64 size = p->kind == WHERE_OTHER ? DRIVER_MIDDLE : p->base - p->sp;
+	u32 cost = size <= DRIVER_MIDDLE ? 1
+		   : size <= DRIVER_LONG ? DRIVER_LONG_COST
+					 : DRIVER_LONGEST_COST;
+	bool free = how == DRIVER_COPY || how == DRIVER_JUDGE;
+	u32 reserve = why & WHY_WANTED ? 0 : DRIVER_RESERVE;
+
+	if (!free && c->stacks_left < reserve + cost) {
+		size = DRIVER_SHORT;
+		cost = 1;
+	}
+	if (!free && c->stacks_left < reserve + cost) {
+		c->stacks_held++;
+		return false;
+	}
+	if (!free)
+		c->stacks_left -= cost;
+	if (size <= DRIVER_SHORT)
+		return note_stack(c, put_stack(ctx, k, p, why, DRIVER_SHORT));
+	if (size <= DRIVER_MIDDLE)
+		return note_stack(c, put_stack(ctx, k, p, why, DRIVER_MIDDLE));
+	if (size <= DRIVER_LONG)
+		return note_stack(c, put_stack(ctx, k, p, why, DRIVER_LONG));
+	return note_stack(c, put_stack(ctx, k, p, why, DRIVER_LONGEST));
+}
+
+/*
+ * Takes the stack if it must: always, if its context is new or wanted, and now and then to see
+ * whether what is known of it is right. True when the sample waits for what it tells.
+ */
+static __always_inline bool take_stack(
+	struct bpf_perf_event_data *ctx, struct driver_cpu *c, struct key *k, const struct place *p)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	u32 why = novelty_of(task, k, p), dice = bpf_get_prandom_u32();
+
+	if (how == DRIVER_CHAIN)
+		return note_stack(c, put_chain(ctx, k, p));
+	if (how == DRIVER_JUDGE)
+		why |= WHY_JUDGE;
+	if (how == DRIVER_COPY)
+		why |= WHY_LEARN;
+	if (dice % DRIVER_JUDGES == 0)
+		why |= WHY_LEARN | WHY_WANTED | WHY_JUDGE;
+	return why && copy_stack(ctx, c, k, p, why) && why & WHY_LEARN;
 }
 
 /* ---- contexts ---- */
 
-/*
- * Completes the key. A stack is copied if its context is new, and now and then to see whether what
- * is known of it is right.
- */
+/* Completes the key. */
 static __always_inline void find_context(
 	struct bpf_perf_event_data *ctx, struct driver_cpu *c, struct key *k)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct place p = {.pc = k->pc, .sp = ctx->regs.rsp, .bp = ctx->regs.rbp};
-	u32 draw = bpf_get_prandom_u32(), judge = draw % c->judges == 0;
-	u32 learn = draw % DRIVER_JUDGES == 0;
 
+	/* As in keep_registers: they are to be read here, and not where both ways have met. */
+	asm volatile("" : "+r"(p.sp), "+r"(p.bp));
 	if (k->tag & DRIVER_TAG_KERNEL) {
 		p.saved = (void *)bpf_task_pt_regs(task);
 		p.pc = p.saved->ip;
@@ -182,9 +280,10 @@ static __always_inline void find_context(
 	}
 	find_base(task, &p);
 	k->context.where = where_of(&p);
-	learn |= is_new(k, &p);
-	if (learn || judge)
-		copy_stack(ctx, c, k, &p, judge, learn);
+	if (p.kind == WHERE_OTHER)
+		k->context.caller = p.sp;
+	if (take_stack(ctx, c, k, &p))
+		k->context.where |= WHERE_COPIED;
 }
 
 #endif

@@ -20,12 +20,13 @@ struct err;
 struct sample;
 struct sampler_statistics;
 
-/*
- * For at most DRIVER_EVENTS events; `cpus` is the highest CPU number + 1. With `contexts`, samples
- * are told apart by the height of the stack, and stacks are copied. -EPERM, -EOPNOTSUPP or
- * what the kernel said; the text says what is missing.
- */
-int driver_create(size_t nevents, unsigned cpus, bool contexts, struct driver **out, struct err *e);
+struct driver_options {
+	size_t nevents; /* at most DRIVER_EVENTS */
+	unsigned cpus;  /* the highest CPU number + 1 */
+	unsigned paths; /* how calling contexts are told apart (DRIVER_INFER, ...) */
+};
+/* -EPERM, -EOPNOTSUPP or what the kernel said; the text says what is missing. */
+int driver_create(const struct driver_options *o, struct driver **out, struct err *e);
 void driver_destroy(struct driver *d);
 
 /* The program to attach to this event's perf events. */
@@ -43,9 +44,6 @@ int driver_chain(struct driver *d, int program, uint32_t every, struct err *e);
  */
 void driver_set_pairs(struct driver *d, uint32_t every);
 
-/* Copies the stack of every sample from now on, as far as there is room. */
-void driver_copy_all(struct driver *d);
-
 typedef void driver_fn(void *arg, const struct sample *s);
 
 /* Hands over what was evicted, as far as it was first seen by `until` (CLOCK_MONOTONIC ns). */
@@ -60,9 +58,9 @@ void driver_collect(struct driver *d, uint64_t until, driver_fn *fn, void *arg);
 typedef void driver_pair_fn(void *arg, const struct driver_pair *p);
 void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *arg);
 
-/* Hands over copies of stacks; so many more may then be made on each CPU. */
+/* Hands over copies of stacks; as time has passed, more may then be made. */
 typedef void driver_stack_fn(void *arg, const struct driver_stack *s, const uint8_t *bytes);
-void driver_stacks(struct driver *d, uint32_t more, driver_stack_fn *fn, void *arg);
+void driver_stacks(struct driver *d, driver_stack_fn *fn, void *arg);
 
 /* The next sample in the context of this one is to come with a copy of its stack. */
 void driver_want(struct driver *d, const struct sample *s);

@@ -29,9 +29,6 @@
 #define REDRAW_NS         400000000
 #define REDRAW_COUNTER_NS 500000
 
-/* Copied stacks that a CPU may make between two services, which are some ten a second. */
-#define STACKS_A_TURN 32
-
 /* The counter that has this perf id. */
 struct owner {
 	uint64_t id;
@@ -85,13 +82,13 @@ static int load_driver(struct sampler *s, const struct sampler_options *o,
 		return 0;
 	}
 	r = driver_create(
-		o->nevents, highest_cpu(p) + 1, o->contexts != CONTEXTS_NONE, &s->driver, &why);
+		&(struct driver_options){
+			.nevents = o->nevents, .cpus = highest_cpu(p) + 1, .paths = o->contexts},
+		&s->driver, &why);
 	if (r < 0 && o->how == SAMPLER_BPF) {
 		*e = why;
 		return r;
 	}
-	if (s->driver && o->contexts > CONTEXTS_INFERRED)
-		driver_copy_all(s->driver);
 	if (s->driver && o->pair_every)
 		driver_set_pairs(s->driver, o->pair_every);
 	snprintf(s->why_not, sizeof s->why_not, "%.255s", why.text);
@@ -383,7 +380,7 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink)
 	if (s->driver && sink->pair)
 		driver_pairs(s->driver, until, sink->pair, sink->arg);
 	if (s->driver && sink->stack)
-		driver_stacks(s->driver, STACKS_A_TURN, sink->stack, sink->arg);
+		driver_stacks(s->driver, sink->stack, sink->arg);
 	if (s->shadow && sink->burst)
 		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);
@@ -413,7 +410,7 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink)
 	if (s->driver && sink->pair)
 		driver_pairs(s->driver, until, sink->pair, sink->arg);
 	if (s->driver && sink->stack)
-		driver_stacks(s->driver, STACKS_A_TURN, sink->stack, sink->arg);
+		driver_stacks(s->driver, sink->stack, sink->arg);
 	if (s->shadow && sink->burst)
 		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);

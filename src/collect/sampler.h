@@ -35,7 +35,8 @@ enum contexts_how {
 	CONTEXTS_NONE,
 	CONTEXTS_INFERRED, /* the height of the stack, and copies of what is new */
 	CONTEXTS_JUDGED, /* the same; but every stack is looked at, to see whether that was right */
-	CONTEXTS_COPIED, /* every stack is learned from */
+	CONTEXTS_COPIED, /* every stack is copied and walked */
+	CONTEXTS_CHAIN,  /* the chain of frame pointers that the kernel finds */
 };
 
 struct sampler_target {
@@ -97,7 +98,6 @@ struct sample {
 	bool kernel;
 	/* With contexts (collect/driver.h): */
 	uint64_t where, user, caller;
-	uint32_t generation;
 };
 
 struct sampler_sink {
@@ -150,6 +150,8 @@ struct sampler_statistics {
 	 * next sample on the same CPU in time) or were dropped for want of room.
 	 */
 	uint64_t pairs, pairs_begun, pairs_apart, pairs_lapsed, pairs_dropped;
+	/* Stacks: copied; not copied because too many were; lost for want of room, or not there. */
+	uint64_t stacks, stacks_held, stacks_lost;
 	struct shadow_statistics shadow;
 };
 void sampler_statistics(const struct sampler *s, struct sampler_statistics *out);

@@ -44,6 +44,7 @@ struct context_row {
  */
 #define CONTEXT_METRIC_RANKED  "ranked"
 #define CONTEXT_METRIC_UNKNOWN "unknown"
+#define CONTEXT_METRIC_WALKED  "walked"
 
 /* Registered by the store; its weight is the sum of the nodes' counts. */
 extern const struct blob_type blob_context;

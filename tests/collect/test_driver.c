@@ -270,7 +270,9 @@ static int set_up(void **state)
 {
 	(void)state;
 	assert_true(faults_init(&faults, PLACES));
-	driver_create(EVENTS, sysconf(_SC_NPROCESSORS_CONF), false, &driver, &why_not);
+	driver_create(
+		&(struct driver_options){.nevents = EVENTS, .cpus = sysconf(_SC_NPROCESSORS_CONF)},
+		&driver, &why_not);
 	return 0;
 }
 

@@ -52,7 +52,7 @@ static void drain(void)
 	ring_settle();
 	memset(&seen, 0, sizeof seen);
 	driver_collect(driver, UINT64_MAX, see, NULL);
-	driver_stacks(driver, 1000, see_stack, NULL);
+	driver_stacks(driver, see_stack, NULL);
 }
 
 static uint64_t height(const struct sample *s)
@@ -62,7 +62,7 @@ static uint64_t height(const struct sample *s)
 
 static unsigned kind(const struct sample *s)
 {
-	return (unsigned)(s->where >> WHERE_KIND_SHIFT);
+	return s->where >> WHERE_KIND_SHIFT & WHERE_KIND;
 }
 
 __attribute__((noinline)) static void deep(int n)
@@ -161,7 +161,7 @@ static void test_callers(void **state)
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	drain();
 	assert_int_equal(seen.n, 1);
-	assert_int_equal(seen.at[0].where, first.where);
+	assert_int_equal(WHERE_CONTEXT(seen.at[0].where), WHERE_CONTEXT(first.where));
 	/* The code of the fault is called by what is near. */
 	assert_true(seen.at[0].caller - (uint64_t)deep < 4096 ||
 		    (uint64_t)deep - seen.at[0].caller < 4096);
@@ -234,7 +234,10 @@ static int set_up(void **state)
 {
 	(void)state;
 	assert_true(faults_init(&one, 1));
-	driver_create(1, sysconf(_SC_NPROCESSORS_CONF), true, &driver, &why_not);
+	driver_create(
+		&(struct driver_options){
+			.nevents = 1, .cpus = sysconf(_SC_NPROCESSORS_CONF), .paths = DRIVER_INFER},
+		&driver, &why_not);
 	return 0;
 }
 

@@ -300,7 +300,10 @@ static void test_off(void **state)
 	struct err e = {0};
 	int fd;
 
-	assert_int_equal(driver_create(1, sysconf(_SC_NPROCESSORS_CONF), false, &quiet, &e), 0);
+	assert_int_equal(driver_create(&(struct driver_options){.nevents = 1,
+					       .cpus = sysconf(_SC_NPROCESSORS_CONF)},
+				 &quiet, &e),
+		0);
 	driver = quiet;
 	fd = open_faults(0, false);
 	run_counted(fd);
@@ -315,7 +318,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	assert_true(faults_init(&faults, PLACES));
-	driver_create(2, sysconf(_SC_NPROCESSORS_CONF), false, &driver, &why_not);
+	driver_create(&(struct driver_options){.nevents = 2, .cpus = sysconf(_SC_NPROCESSORS_CONF)},
+		&driver, &why_not);
 	return 0;
 }
 

@@ -1,0 +1,79 @@
+/* What the files behind contexts.h share. */
+#ifndef CULPRIT_COLLECT_CONTEXTS_INTERNAL_H
+#define CULPRIT_COLLECT_CONTEXTS_INTERNAL_H
+
+#include "base/hmap.h"
+#include "collect/contexts.h"
+#include "collect/stack_roots.h"
+
+struct pending {
+	struct context_sample sample;
+	uint64_t count;
+};
+
+/* Samples whose own stacks were walked. Compared as bytes up to the count. */
+struct walked {
+	uint64_t kernel_offset;
+	uint32_t program, who, kernel; /* as of context_sample */
+	uint32_t node;                 /* the path, of its program's map */
+	uint64_t count;
+};
+
+/* Rows of an image, by its key; NULL: it has none. */
+struct image_frames {
+	uint64_t key;
+	struct frames *frames;
+};
+
+struct program {
+	uint64_t key;
+	struct call_map *known; /* all that was ever learned */
+	struct call_map *fresh; /* since the last flush; NULL: nothing */
+	uint32_t number;        /* of its image, since the last flush */
+};
+
+/* A walked path that waits for what the map says of it. */
+struct judgement {
+	struct context_sample sample;
+	uint32_t node, pad; /* of its program's map */
+};
+
+struct contexts {
+	enum contexts_how how;
+	struct image_cache *images;
+	const struct process_table *processes;
+	struct hmap pending;    /* struct pending */
+	struct hmap walked;     /* struct walked */
+	struct hmap frames;     /* struct image_frames */
+	struct hmap programs;   /* struct program */
+	struct hmap procedures; /* struct called_procedure, all of it key */
+	struct stack_roots roots;
+	VEC(struct judgement) judgements;
+	struct contexts_settled settled;
+	struct contexts_statistics statistics, told; /* told: of the samples that are settled */
+};
+
+uint64_t contexts_key(const struct contexts *c, uint32_t image);
+/* By the key of its image. */
+struct program *contexts_program(struct contexts *c, uint64_t key);
+
+/* A place in a path, whose name the store must know. */
+struct call_frame contexts_frame(
+	struct contexts *c, uint32_t image, uint64_t offset, int64_t height);
+
+/*
+ * The path to the sample's frame, which is given as well; CALL_NONE: it is not known. Whether it
+ * was seen at this height, and how many others were.
+ */
+uint32_t contexts_find(struct contexts *c, const struct context_sample *s, struct call_frame *f,
+	bool *seen, uint32_t *others);
+
+/* Threads of the kernel have no program that called it. */
+bool contexts_in_kernel_thread(const struct context_sample *s);
+
+/* What is known now of the sample's path, which was walked. */
+void contexts_judge(struct contexts *c, const struct judgement *j);
+
+void contexts_clear_settled(struct contexts *c);
+
+#endif

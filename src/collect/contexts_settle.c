@@ -1,0 +1,232 @@
+#include "base/err.h"
+#include "base/mem.h"
+#include "collect/contexts_internal.h"
+#include "image/frames.h"
+#include "store/contexts.h"
+#include "store/edges.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+void contexts_clear_settled(struct contexts *c)
+{
+	vec_each (p, &c->settled.profiles)
+		call_tree_destroy(p->tree);
+	c->settled.profiles.n = c->settled.procedures.n = c->settled.lessons.n = 0;
+	c->told = (struct contexts_statistics){0};
+}
+
+/* Compared as bytes up to the index. */
+struct profile_place {
+	uint32_t program, who;
+	uint64_t index;
+};
+
+/* Samples on their way to the profiles. */
+struct settling {
+	struct contexts *c;
+	struct hmap profiles; /* struct profile_place */
+};
+
+static struct call_tree *tree_of(struct settling *st, uint32_t program, uint32_t who)
+{
+	struct contexts_settled *settled = &st->c->settled;
+	struct profile_place key = {.program = program, .who = who}, *place;
+	struct metric_names names = {0};
+	bool fresh;
+
+	place = hmap_put(&st->profiles, &key, &fresh);
+	if (!fresh)
+		return settled->profiles.p[place->index].tree;
+	place->index = settled->profiles.n;
+	metric_add(&names, CONTEXT_METRIC_RANKED);
+	metric_add(&names, CONTEXT_METRIC_UNKNOWN);
+	metric_add(&names, CONTEXT_METRIC_WALKED);
+	*vec_add(&settled->profiles) =
+		(struct context_profile){program, who, call_tree_create(&names)};
+	return settled->profiles.p[place->index].tree;
+}
+
+static uint32_t child(struct call_tree *t, uint32_t parent, const struct call_frame *f)
+{
+	return call_tree_child(
+		t, parent, &(struct call_place){.image = f->image, .procedure = f->procedure});
+}
+
+/* Below a node of its own: nobody knows who called it. */
+static uint32_t unknown_path(struct call_tree *t, const struct call_frame *f)
+{
+	return child(t, child(t, CALL_NONE, &(struct call_frame){0}), f);
+}
+
+/* How a path is known; the first ones have metrics, in this order. */
+enum known { KNOWN_RANKED, KNOWN_UNKNOWN, KNOWN_WALKED, KNOWN_UNIQUE };
+
+static void count(
+	struct contexts *c, struct call_tree *t, uint32_t node, enum known known, uint64_t samples)
+{
+	uint64_t *const told[] = {
+		&c->told.ranked, &c->told.unknown, &c->told.walked, &c->told.unique};
+	struct call_node *n = call_tree_node(t, node);
+
+	n->count += samples;
+	if (known != KNOWN_UNIQUE)
+		n->metrics[known] += samples;
+	*told[known] += samples;
+}
+
+/* The kernel's procedure below the path that entered it. */
+static uint32_t enter_kernel(
+	struct contexts *c, struct call_tree *t, uint32_t node, uint32_t kernel, uint64_t offset)
+{
+	struct call_frame f;
+
+	if (!kernel)
+		return node;
+	f = contexts_frame(c, kernel - 1, offset, 0);
+	return child(t, node, &f);
+}
+
+static const struct call_tree *known_paths(struct contexts *c, uint32_t program)
+{
+	return call_map_tree(contexts_program(c, contexts_key(c, program))->known);
+}
+
+static void settle_sample(struct settling *st, const struct pending *p)
+{
+	struct contexts *c = st->c;
+	const struct context_sample *s = &p->sample;
+	struct call_tree *t = tree_of(st, s->program, s->who);
+	enum known known = KNOWN_UNIQUE;
+	uint32_t node = CALL_NONE, others, path;
+	struct call_frame f;
+	bool seen;
+
+	if (!contexts_in_kernel_thread(s)) {
+		path = contexts_find(c, s, &f, &seen, &others);
+		if (path == CALL_NONE)
+			known = KNOWN_UNKNOWN;
+		else if (others || !seen)
+			known = KNOWN_RANKED;
+		node = path == CALL_NONE ? unknown_path(t, &f)
+					 : call_tree_copy_path(t, known_paths(c, s->program), path);
+	}
+	count(c, t, enter_kernel(c, t, node, s->kernel, s->kernel_offset), known, p->count);
+}
+
+/* Whether the path comes from the root of a thread. */
+static bool has_root(const struct call_tree *t, uint32_t node)
+{
+	while (call_tree_node(t, node)->parent != CALL_NONE)
+		node = call_tree_node(t, node)->parent;
+	return call_tree_node(t, node)->at.image;
+}
+
+static void settle_walked(struct settling *st, const struct walked *w)
+{
+	const struct call_tree *paths = known_paths(st->c, w->program);
+	struct call_tree *t = tree_of(st, w->program, w->who);
+	uint32_t node = call_tree_copy_path(t, paths, w->node);
+
+	count(st->c, t, enter_kernel(st->c, t, node, w->kernel, w->kernel_offset),
+		has_root(paths, w->node) ? KNOWN_WALKED : KNOWN_UNKNOWN, w->count);
+}
+
+static int by_image(const void *a, const void *b)
+{
+	const struct called_procedure *x = a, *y = b;
+
+	return x->image < y->image ? -1 : x->image > y->image;
+}
+
+const struct contexts_settled *contexts_settle(struct contexts *c)
+{
+	struct settling st = {.c = c};
+
+	contexts_clear_settled(c);
+	hmap_init(
+		&st.profiles, sizeof(struct profile_place), offsetof(struct profile_place, index));
+	vec_each (j, &c->judgements)
+		contexts_judge(c, j);
+	c->judgements.n = 0;
+	for (const struct pending *p = NULL; (p = hmap_next(&c->pending, p));)
+		settle_sample(&st, p);
+	for (const struct walked *w = NULL; (w = hmap_next(&c->walked, w));)
+		settle_walked(&st, w);
+	hmap_deinit(&st.profiles);
+	for (const struct called_procedure *p = NULL; (p = hmap_next(&c->procedures, p));)
+		*vec_add(&c->settled.procedures) = *p;
+	vec_sort(&c->settled.procedures, by_image);
+	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
+		if (p->fresh)
+			*vec_add(&c->settled.lessons) =
+				(struct context_lesson){.program = p->number, .map = p->fresh};
+	return &c->settled;
+}
+
+void contexts_flushed(struct contexts *c)
+{
+	c->statistics.unique += c->told.unique;
+	c->statistics.ranked += c->told.ranked;
+	c->statistics.walked += c->told.walked;
+	c->statistics.unknown += c->told.unknown;
+	contexts_clear_settled(c);
+	hmap_clear(&c->pending);
+	hmap_clear(&c->walked);
+	hmap_clear(&c->procedures);
+	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));) {
+		call_map_destroy(p->fresh);
+		p->fresh = NULL;
+	}
+}
+
+/* ---- from the database ---- */
+
+struct loading {
+	struct contexts *c;
+	struct store *store;
+	struct err *e;
+	uint64_t program; /* key */
+};
+
+static int take_image(void *arg, const struct store_image *im)
+{
+	((struct loading *)arg)->program = edge_image_key(im->kind, &im->identity, im->path);
+	return 0;
+}
+
+static int take_map(void *arg, const struct store_profile *p)
+{
+	struct loading *l = arg;
+	int r = store_image_get(l->store, p->image, take_image, l, l->e);
+
+	if (r == 0 && call_map_add(contexts_program(l->c, l->program)->known, p->data, p->size) < 0)
+		r = err_set(l->e, -EBADMSG,
+			"a path map in the database is damaged: see 'culprit db check'");
+	return r;
+}
+
+int contexts_load(struct contexts *c, struct store *s, struct err *e)
+{
+	struct loading l = {.c = c, .store = s, .e = e};
+
+	return store_profiles(s, &(struct store_filter){.type = &blob_pathmap}, take_map, &l, e);
+}
+
+void contexts_statistics(const struct contexts *c, struct contexts_statistics *out)
+{
+	*out = c->statistics;
+	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
+		out->heights += call_map_size(p->known);
+}
+
+size_t contexts_memory(const struct contexts *c)
+{
+	size_t sum = c->pending.slots * sizeof(struct pending) +
+		     c->walked.slots * sizeof(struct walked) + stack_roots_memory(&c->roots);
+
+	for (const struct image_frames *f = NULL; (f = hmap_next(&c->frames, f));)
+		sum += f->frames ? frames_memory(f->frames) : 0;
+	return sum;
+}
