@@ -1,6 +1,5 @@
-#include "image/lines.h"
+#include "image/lines_internal.h"
 
-#include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,30 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/err.h"
-#include "base/hmap.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/vec.h"
 #include "image/image.h"
 
 enum { SOURCE_MAX = 32 << 20 };
-
-/* A source file, each newline replaced by a NUL. */
-struct source {
-	bool read;
-	struct buf text;
-	VEC(uint32_t) lines; /* where each begins */
-};
-
-struct lines {
-	Dwfl *dwfl;
-	Dwfl_Module *module;
-	GElf_Addr bias;
-	struct strtab files;
-	VEC(struct source) sources; /* by number of the file */
-};
 
 /* ---- opening ---- */
 
@@ -53,6 +34,7 @@ void lines_destroy(struct lines *l)
 		vec_deinit(&s->lines);
 	}
 	vec_deinit(&l->sources);
+	vec_deinit(&l->function.ranges);
 	strtab_deinit(&l->files);
 	free(l);
 }
@@ -116,11 +98,11 @@ int lines_open(const char *path, const struct image_id *id, struct lines **out, 
 
 /* ---- lines ---- */
 
-/* Files are numbered; those of a compilation directory are made absolute. */
-static const char *file_name(struct lines *l, Dwfl_Line *line, const char *file)
+/* Texts are numbered. */
+const char *lines_file(struct lines *l, const char *dir, const char *file)
 {
-	const char *dir = *file == '/' ? NULL : dwfl_line_comp_dir(line);
-	_cleanup_free_ char *full = dir ? xasprintf("%s/%s", dir, file) : xstrdup(file);
+	_cleanup_free_ char *full =
+		dir && *file != '/' ? xasprintf("%s/%s", dir, file) : xstrdup(file);
 	uint32_t number = strtab_add(&l->files, full);
 	return l->files.strings[number];
 }
@@ -132,7 +114,7 @@ int lines_at(struct lines *l, uint64_t vaddr, struct line *out)
 	const char *file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
 	if (!file || number <= 0)
 		return -ENOENT;
-	*out = (struct line){.file = file_name(l, line, file), .line = number};
+	*out = (struct line){.file = lines_file(l, dwfl_line_comp_dir(line), file), .line = number};
 	return 0;
 }
 

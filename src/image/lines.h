@@ -5,6 +5,7 @@
 #ifndef CULPRIT_IMAGE_LINES_H
 #define CULPRIT_IMAGE_LINES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct err;
@@ -16,6 +17,13 @@ struct line {
 	int line;
 };
 
+/* One of the lines that an address has: the function's that was inlined there, or who called it. */
+struct inlined_line {
+	const char *function; /* NULL when nothing names it */
+	const char *file;     /* NULL when unknown */
+	int line;             /* 0 when unknown */
+};
+
 /*
  * Opens the lines of an image by its path; when id is given the file must have that identity
  * (-ESTALE otherwise: the file was replaced since). -ENOENT when there is no line information.
@@ -23,6 +31,8 @@ struct line {
 int lines_open(const char *path, const struct image_id *id, struct lines **out, struct err *e);
 void lines_destroy(struct lines *l);
 int lines_at(struct lines *l, uint64_t vaddr, struct line *out); /* -ENOENT when unknown */
+/* The innermost first, the function that has a body last; how many, 0 when unknown. */
+size_t lines_inlined(struct lines *l, uint64_t vaddr, struct inlined_line *out, size_t most);
 
 /*
  * One line of a source file without its newline, "" when it is not there. Files are read once; the

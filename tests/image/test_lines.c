@@ -16,6 +16,26 @@ static const char program_c[] = "int twice(int a)\n"
 				"\treturn twice(argc);\n"
 				"}";
 
+static const char inlined_c[] =
+	"static inline __attribute__((always_inline)) unsigned mix(unsigned x)\n"
+	"{\n"
+	"\treturn x ^ x << 13;\n"
+	"}\n"
+	"static inline __attribute__((always_inline)) unsigned both(unsigned x)\n"
+	"{\n"
+	"\treturn mix(x) * 7;\n"
+	"}\n"
+	"unsigned twice(unsigned x)\n"
+	"{\n"
+	"\tx /= 3;\n"
+	"\treturn both(x) / 5;\n"
+	"}\n"
+	"int main(int argc, char **argv)\n"
+	"{\n"
+	"\t(void)argv;\n"
+	"\treturn (int)twice((unsigned)argc);\n"
+	"}";
+
 static int build(void **state)
 {
 	unsetenv("DEBUGINFOD_URLS");
@@ -23,6 +43,8 @@ static int build(void **state)
 		return -1;
 	write_text("program.c", program_c);
 	shell("gcc -O1 -g -o program program.c && strip -o stripped program");
+	write_text("inlined.c", inlined_c);
+	shell("gcc -O1 -fno-inline-small-functions -fno-ipa-cp -g -o inlined inlined.c");
 	shell("gcc -O1 -g -static -nostartfiles -Wl,-etwice -o fixed program.c");
 	return 0;
 }
@@ -131,11 +153,45 @@ static void test_debug_link(void **state)
 	lines_destroy(l);
 }
 
+/* Every line that the code of a function has, with those that inlined it. */
+static void test_inlined(void **state)
+{
+	(void)state;
+	struct lines *l = open_lines("inlined");
+	uint64_t start = start_of("inlined");
+	struct inlined_line list[8];
+	bool deep = false, plain = false;
+	for (uint64_t at = start; at < start + 24; at++) {
+		size_t n = lines_inlined(l, at, list, 8);
+		assert_in_range(n, 1, 3);
+		if (strcmp(list[n - 1].function, "twice"))
+			break; /* the next one */
+		if (n == 1) {
+			plain = true;
+			continue;
+		}
+		assert_int_equal(list[n - 1].line, 12);
+		assert_string_equal(list[n - 2].function, "both");
+		if (n < 3)
+			continue;
+		deep = true;
+		assert_string_equal(list[0].function, "mix");
+		assert_int_equal(list[0].line, 3);
+		assert_int_equal(list[1].line, 7);
+		assert_string_equal(list[1].file, in_workshop("inlined.c"));
+		assert_int_equal(lines_inlined(l, at, list, 2), 2); /* cut off */
+	}
+	assert_true(deep && plain);
+	assert_int_equal(lines_inlined(l, 1, list, 8), 0);
+	lines_destroy(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_source),
+		cmocka_unit_test(test_inlined),
 		cmocka_unit_test(test_no_lines),
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_debug_link),
