@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/table.h"
 #include "base/term.h"
-#include "cmd/cmd.h"
 #include "cmd/shorten.h"
+#include "cmd/top_view.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -21,15 +21,13 @@ struct top {
 	struct report report;
 	const struct view *view;
 	const char *sort;
+	bool children;
 	struct tally *tally;
 };
 
-/* Without -n and --min-share a reader gets this many, a script all. */
-enum { TEXT_ROWS = 100 };
-
 /* ---- JSON ---- */
 
-static void put_image_keys(struct json *j, const struct selected_image *im)
+void top_put_image(struct json *j, const struct selected_image *im)
 {
 	char id[IMAGE_ID_TEXT];
 
@@ -45,12 +43,12 @@ static void put_procedure(struct json *j, const struct tally_row *r)
 	} else {
 		json_kstr(j, "start", NULL);
 	}
-	put_image_keys(j, r->image);
+	top_put_image(j, r->image);
 }
 
 static void put_image(struct json *j, const struct tally_row *r)
 {
-	put_image_keys(j, r->image);
+	top_put_image(j, r->image);
 }
 
 static void put_started(struct json *j, const struct tally_row *r)
@@ -91,7 +89,7 @@ static void put_line(struct json *j, const struct tally_row *r)
 		json_kstr(j, "line", NULL);
 		json_kstr(j, "reason", r->name);
 	}
-	put_image_keys(j, r->image);
+	top_put_image(j, r->image);
 }
 
 static void put_cgroup(struct json *j, const struct tally_row *r)
@@ -121,14 +119,12 @@ static const struct view {
 	{"cpu", TALLY_CPU, {"cpu"}, put_cpu},
 };
 
-static void put_event(struct json *j, const struct top *t, size_t i)
+void top_put_event(struct json *j, const struct selected_event *ev, uint64_t samples)
 {
-	const struct selected_event *ev = &t->report.event[i];
-
 	json_open(j, '{');
 	json_kstr(j, "name", ev->name);
 	json_kdouble(j, "period", ev->period);
-	json_kuint(j, "samples", tally_total(t->tally, i));
+	json_kuint(j, "samples", samples);
 	json_kuint(j, "unknown", ev->account.unknown);
 	json_kuint(j, "lost", ev->account.lost);
 	json_kuint(j, "throttled", ev->account.throttled);
@@ -171,7 +167,7 @@ static void print_json(const struct top *t)
 	json_key(&j, "events");
 	json_open(&j, '[');
 	for (size_t i = 0; i < t->report.nevents; i++)
-		put_event(&j, t, i);
+		top_put_event(&j, &t->report.event[i], tally_total(t->tally, i));
 	json_close(&j);
 	json_key(&j, "rows");
 	json_open(&j, '[');
@@ -190,8 +186,7 @@ static bool is_narrowed(const struct top *t)
 	return f->comm || f->image || f->pid || t->report.procedure;
 }
 
-/* Samples that are in no row or in the unknown row must not be overlooked. */
-static void print_account(const struct selected_event *ev)
+void top_print_account(const struct selected_event *ev)
 {
 	const struct store_account *a = &ev->account;
 	const struct {
@@ -229,7 +224,7 @@ static void print_heading(const struct top *t)
 	}
 	printf("\n");
 	for (size_t i = 0; i < t->report.nevents; i++)
-		print_account(&t->report.event[i]);
+		top_print_account(&t->report.event[i]);
 	printf("The counts given below are the number of samples for each listed event type.\n\n");
 }
 
@@ -431,7 +426,7 @@ static void print_text(const struct top *t)
 
 /* ---- options ---- */
 
-enum { TOP_BY = REPORT_LAST, TOP_SORT };
+enum { TOP_BY = REPORT_LAST, TOP_SORT, TOP_CHILDREN };
 
 static int set_view(struct top *t, const char *name)
 {
@@ -455,6 +450,9 @@ static int top_option(void *arg, int c, const char *value)
 	case TOP_SORT:
 		t->sort = value;
 		return 0;
+	case TOP_CHILDREN:
+		t->children = true;
+		return 0;
 	}
 	return 1;
 }
@@ -463,7 +461,8 @@ static int parse(struct top *t, int argc, char **argv)
 {
 	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG,
 		REPORT_MIN_SHARE_LONG, {"by", required_argument, NULL, TOP_BY},
-		{"sort", required_argument, NULL, TOP_SORT}, {0}};
+		{"sort", required_argument, NULL, TOP_SORT},
+		{"children", no_argument, NULL, TOP_CHILDREN}, {0}};
 	static const struct report_verb verb = {"top", ":n:" REPORT_SHORT, options, top_option};
 	int rc = report_parse(&t->report, &verb, t, argc, argv);
 
@@ -472,6 +471,8 @@ static int parse(struct top *t, int argc, char **argv)
 	if (!rc && t->report.procedure && t->view->by != TALLY_PROCEDURE &&
 		t->view->by != TALLY_LINE)
 		return cmd_usage("top", "--proc goes with --by procedure and --by line only");
+	if (!rc && t->children && t->view->by != TALLY_PROCEDURE)
+		return cmd_usage("top", "--children goes with --by procedure only");
 	return rc;
 }
 
@@ -481,12 +482,16 @@ static int report(struct top *t, struct err *e)
 {
 	int rc = report_select(&t->report, t->sort, e);
 
-	if (!rc)
-		rc = tally_create(t->report.sel, t->view->by, t->report.procedure, &t->tally, e);
 	if (rc)
 		return rc;
 	if (!t->report.rows)
-		t->report.rows = t->report.json || t->report.min_share > 0 ? UINT64_MAX : TEXT_ROWS;
+		t->report.rows =
+			t->report.json || t->report.min_share > 0 ? UINT64_MAX : TOP_TEXT_ROWS;
+	if (t->children)
+		return top_children(&t->report, e);
+	rc = tally_create(t->report.sel, t->view->by, t->report.procedure, &t->tally, e);
+	if (rc)
+		return rc;
 	report_pager(&t->report);
 	if (t->report.json)
 		print_json(t);
