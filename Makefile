@@ -36,7 +36,7 @@ SANFLAGS := $(if $(SAN),$(SANITIZE))
 WARNINGS := -Wall -Wextra -Wmissing-prototypes -Wshadow -Wvla $(if $(CI),-Werror)
 ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen \
 	      $(WARNINGS) $(CFLAGS) $(SANFLAGS)
-LIBS := -ldw -lelf -lbpf -lsqlite3 -lzstd -lZydis -lcap -lstdc++ -lm
+LIBS := -ldw -lelf -lbpf -lsqlite3 -lzstd -lz -lZydis -lcap -lstdc++ -lm
 
 LIB_SRC  := $(foreach r,$(filter-out upcall,$(ROOMS)),$(filter-out %.bpf.c, \
 	$(wildcard src/$(r)/*.c)))
@@ -51,7 +51,7 @@ UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
 UNIT_ALONE := $(filter $(addprefix $(BUILD)/tests/,collect/% upcall/% values/%),$(UNIT))
 E2E        := $(wildcard tests/e2e/*.bats)
 E2E_TOGETHER := $(filter $(patsubst %,tests/e2e/%.bats,calls cfg cli db diff doctor edit \
-	edit_% export list paths per_thread record_% stats top),$(E2E))
+	edit_% export export_viewers list paths per_thread record_% stats top),$(E2E))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
@@ -276,8 +276,8 @@ bench: all helpers $(INSIDERS:%=build/bench/%)
 
 # apt runs only when a package is missing, with sudo when not root.
 PACKAGES := build-essential pkg-config clang llvm libclang-rt-dev libzydis-dev libelf-dev libdw-dev \
-	libbpf-dev bpftool libsqlite3-dev libzstd-dev libcap-dev libcmocka-dev libunicorn-dev bats jq \
-	sqlite3 graphviz gdb
+	libbpf-dev bpftool libsqlite3-dev libzstd-dev zlib1g-dev libcap-dev libcmocka-dev libunicorn-dev bats jq \
+	sqlite3 graphviz gdb protobuf-compiler
 build/.packages: Makefile tools/packages
 	@mkdir -p build
 	@tools/packages $(PACKAGES)

@@ -88,7 +88,7 @@ _culprit() {
 			return
 		}
 		_culprit_report "$previous" "$word" && return
-		options="$report -n --rows --by --min-share --sort"
+		options="$report -n --rows --by --children --min-share --sort"
 		;;
 	list)
 		[[ $previous == --syntax ]] && {
@@ -173,7 +173,7 @@ _culprit() {
 	export)
 		case $previous in
 		-f | --format)
-			COMPREPLY=($(compgen -W "counts edges folded" -- "$word"))
+			COMPREPLY=($(compgen -W "counts edges folded pprof speedscope firefox csv" -- "$word"))
 			return
 			;;
 		-o | --output)
@@ -183,7 +183,7 @@ _culprit() {
 			;;
 		esac
 		_culprit_report "$previous" "$word" && return
-		options="$filters -f -o --format --output"
+		options="$filters -f -o --format --output --flat"
 		;;
 	edit)
 		case $previous in

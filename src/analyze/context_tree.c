@@ -100,32 +100,54 @@ static int take_verdicts(void *arg, const struct store_profile *p)
 	return rc;
 }
 
-/*
- * A tree goes through many images: which of them are wanted is asked later. Samples of several
- * events are not added up, nor are samples and calls.
- */
-static int gather(struct context_tree *t, struct err *e)
+/* A tree goes through many images: which of them are wanted is asked later. */
+static struct store_filter filter_of(const struct context_tree *t, const struct blob_type *type)
 {
 	struct store_filter filter = *selection_filter(t->sel);
-	struct choice choice = {.t = t, .sampled = -1};
-	int rc;
 
-	filter.type = &blob_context;
+	filter.type = type;
 	filter.event = filter.image = NULL;
-	rc = store_profiles(selection_store(t->sel), &filter, look_at_profile, &choice, e);
+	return filter;
+}
+
+static int there_are_none(struct err *e)
+{
+	return err_set(e, -ENOENT,
+		"no calling contexts in what was selected; 'culprit record -g -- COMMAND' "
+		"samples them, 'culprit record --context -- COMMAND' counts them");
+}
+
+/* Samples of several events are not added up, nor are samples and calls. */
+static int choose(struct context_tree *t, struct err *e)
+{
+	struct store_filter filter = filter_of(t, &blob_context);
+	struct choice choice = {.t = t, .sampled = -1};
+	int rc = store_profiles(selection_store(t->sel), &filter, look_at_profile, &choice, e);
+
 	t->sampled = choice.counted ? -1 : choice.sampled;
+	return !rc && !choice.counted && choice.sampled < 0 ? there_are_none(e) : rc;
+}
+
+static int put_damage_into_words(int rc, struct err *e)
+{
+	return rc == -EBADMSG
+		       ? err_set(e, rc, "contexts are damaged: 'culprit db check' says which")
+		       : rc;
+}
+
+static int gather(struct context_tree *t, struct err *e)
+{
+	struct store_filter filter = filter_of(t, &blob_context);
+	int rc = choose(t, e);
+
 	if (!rc)
 		rc = store_profiles(selection_store(t->sel), &filter, take_profile, t, e);
 	filter.type = &blob_pathmap;
 	if (!rc && t->sampled >= 0)
 		rc = store_profiles(selection_store(t->sel), &filter, take_verdicts, t, e);
-	if (rc == -EBADMSG)
-		return err_set(e, rc, "contexts are damaged: 'culprit db check' says which");
 	if (!rc && !call_tree_size(t->calls))
-		return err_set(e, -ENOENT,
-			"no calling contexts in what was selected; 'culprit record -g -- COMMAND' "
-			"samples them, 'culprit record --context -- COMMAND' counts them");
-	return rc;
+		return there_are_none(e);
+	return put_damage_into_words(rc, e);
 }
 
 static int find_metric(struct context_tree *t, struct err *e)
@@ -354,6 +376,64 @@ int context_tree_create(struct selection *sel, const struct context_tree_options
 	build(t);
 	*out = t;
 	return 0;
+}
+
+struct grouping {
+	const struct context_tree *model;
+	struct context_tree **trees;
+	context_group_fn *group;
+	void *arg;
+};
+
+static int take_into_group(void *arg, const struct store_profile *p)
+{
+	struct grouping *g = arg;
+	struct context_tree **t = &g->trees[g->group(g->arg, p->process)];
+
+	if (!*t) {
+		*t = make_tree(g->model->sel, &g->model->options, call_tree_create(NULL));
+		(*t)->sampled = g->model->sampled;
+	}
+	return take_profile(*t, p);
+}
+
+/* Trees without a context in them are none. */
+static int finish_groups(struct context_tree **trees, size_t n, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		if (!trees[i])
+			continue;
+		if (!call_tree_size(trees[i]->calls)) {
+			context_tree_destroy(trees[i]);
+			trees[i] = NULL;
+		} else if (!(rc = find_metric(trees[i], e))) {
+			build(trees[i]);
+		}
+	}
+	return rc;
+}
+
+int context_tree_groups(struct selection *sel, const struct context_tree_options *o,
+	context_group_fn *group, void *arg, struct context_tree **out, size_t n, struct err *e)
+{
+	struct context_tree *model = make_tree(sel, o, call_tree_create(NULL));
+	struct store_filter filter = filter_of(model, &blob_context);
+	struct grouping g = {model, out, group, arg};
+	int rc = choose(model, e);
+
+	if (!rc)
+		rc = store_profiles(selection_store(sel), &filter, take_into_group, &g, e);
+	rc = put_damage_into_words(rc, e);
+	if (!rc)
+		rc = finish_groups(out, n, e);
+	context_tree_destroy(model);
+	for (size_t i = 0; i < n && rc; i++) {
+		context_tree_destroy(out[i]);
+		out[i] = NULL;
+	}
+	return rc;
 }
 
 const char *context_tree_sampled(const struct context_tree *t)

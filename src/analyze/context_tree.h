@@ -65,6 +65,14 @@ int context_tree_create(struct selection *sel, const struct context_tree_options
 	struct context_tree **out, struct err *e);
 void context_tree_destroy(struct context_tree *t); /* takes NULL */
 
+/*
+ * The same in parts: `group` says which of the n trees a process of the store belongs to. What has
+ * no contexts stays NULL, as all of *out must be before. They have no verdicts.
+ */
+typedef size_t context_group_fn(void *arg, int64_t process);
+int context_tree_groups(struct selection *sel, const struct context_tree_options *o,
+	context_group_fn *group, void *arg, struct context_tree **out, size_t n, struct err *e);
+
 const char *context_tree_metric(const struct context_tree *t);
 /* The event whose samples it holds; NULL: calls were counted. */
 const char *context_tree_sampled(const struct context_tree *t);

@@ -7,13 +7,19 @@
 #include "analyze/frequencies.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "export/csv.h"
+#include "export/firefox.h"
 #include "export/folded.h"
+#include "export/pprof.h"
+#include "export/speedscope.h"
+#include "export/stacks.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 struct format;
 
@@ -31,6 +37,8 @@ struct exporting {
 	VEC(struct exported) estimates; /* -f counts, by path */
 	struct exact_counts *exact;     /* the same, as edited programs counted */
 	struct context_tree *contexts;  /* -f folded */
+	struct stacks *stacks;          /* what viewers of other profilers read */
+	bool flat;                      /* --flat */
 	uint64_t left_out;              /* samples without code */
 };
 
@@ -315,6 +323,61 @@ static void note_folded(const struct writing *w)
 	(void)w;
 }
 
+/* ---- what viewers of other profilers read ---- */
+
+static int load_stacks(struct exporting *x, struct err *e)
+{
+	struct stacks_options o = {.procedure = x->report.procedure,
+		.flat = x->flat,
+		.events = x->report.events.n > 0};
+	const struct stack_group *groups;
+	int rc = stacks_create(x->report.sel, &o, &x->stacks, e);
+
+	if (!rc && x->report.filter.pid && !stacks_groups(x->stacks, &groups))
+		rc = err_set(e, -ENOENT,
+			"process %d has no samples of its own in %s: collect with 'culprit record "
+			"--per-process', or use --comm",
+			x->report.filter.pid, x->report.input);
+	return rc;
+}
+
+static void print_pprof(struct writing *w)
+{
+	pprof_write(w->x->stacks, w->out);
+}
+
+static void print_speedscope(struct writing *w)
+{
+	speedscope_write(w->x->stacks, w->x->report.input, w->out);
+}
+
+static void print_firefox(struct writing *w)
+{
+	firefox_write(w->x->stacks, w->x->report.input, w->out);
+}
+
+static void print_csv(struct writing *w)
+{
+	csv_write(w->x->stacks, w->out);
+}
+
+static void note_stacks(const struct writing *w)
+{
+	const struct stacks *s = w->x->stacks;
+	const struct selected_event *ev = stacks_event(s);
+	const struct stack_group *groups;
+	uint64_t without = stacks_without_context(s);
+
+	if (!stacks_groups(s, &groups))
+		cmd_note("no samples and no contexts in what was selected");
+	else if (ev && w->x->report.nevents > 1)
+		cmd_note("only %s is exported: -e names another event", ev->name);
+	if (without)
+		cmd_note("%" PRIu64 " samples have no call path and are left out: --flat exports "
+			 "all of them, without callers",
+			without);
+}
+
 /* ---- formats ---- */
 
 struct format {
@@ -322,13 +385,21 @@ struct format {
 	int (*load)(struct exporting *x, struct err *e);
 	void (*print)(struct writing *w);
 	void (*note)(const struct writing *w); /* what is left out, on standard error */
+	bool stacks;                           /* --flat goes with it */
+	bool binary;
 };
 
 static const struct format formats[] = {
-	{"counts", load_counts, print_counts, note_counts},
-	{"edges", load_edges, print_edges, note_edges},
-	{"folded", load_folded, print_folded, note_folded},
+	{"counts", load_counts, print_counts, note_counts, false, false},
+	{"edges", load_edges, print_edges, note_edges, false, false},
+	{"folded", load_folded, print_folded, note_folded, false, false},
+	{"pprof", load_stacks, print_pprof, note_stacks, true, true},
+	{"speedscope", load_stacks, print_speedscope, note_stacks, true, false},
+	{"firefox", load_stacks, print_firefox, note_stacks, true, false},
+	{"csv", load_stacks, print_csv, note_stacks, true, false},
 };
+
+#define FORMATS "counts, edges, folded, pprof, speedscope, firefox or csv"
 
 static const struct format *format_named(const char *name)
 {
@@ -340,6 +411,8 @@ static const struct format *format_named(const char *name)
 
 /* ---- options ---- */
 
+enum { EXPORT_FLAT = REPORT_LAST };
+
 static int export_option(void *arg, int c, const char *value)
 {
 	struct exporting *x = arg;
@@ -347,11 +420,12 @@ static int export_option(void *arg, int c, const char *value)
 	switch (c) {
 	case 'f':
 		x->format = format_named(value);
-		return x->format ? 0
-				 : cmd_usage("export", "-f takes counts, edges or folded, not '%s'",
-					   value);
+		return x->format ? 0 : cmd_usage("export", "-f takes " FORMATS ", not '%s'", value);
 	case 'o':
 		x->output = value;
+		return 0;
+	case EXPORT_FLAT:
+		x->flat = true;
 		return 0;
 	}
 	return 1;
@@ -361,7 +435,7 @@ static int parse(struct exporting *x, int argc, char **argv)
 {
 	static const struct option options[] = {REPORT_FILTERS,
 		{"format", required_argument, NULL, 'f'}, {"output", required_argument, NULL, 'o'},
-		{0}};
+		{"flat", no_argument, NULL, EXPORT_FLAT}, {0}};
 	static const struct report_verb verb = {
 		"export", ":f:o:" REPORT_SHORT, options, export_option};
 	int rc = report_parse(&x->report, &verb, x, argc, argv);
@@ -369,7 +443,12 @@ static int parse(struct exporting *x, int argc, char **argv)
 	if (!rc)
 		rc = report_no_operand("export", argc, argv);
 	if (!rc && !x->format)
-		return cmd_usage("export", "name a format: -f counts, -f edges, -f folded");
+		return cmd_usage("export", "name a format: -f " FORMATS);
+	if (!rc && x->flat && !x->format->stacks)
+		return cmd_usage("export", "--flat goes with pprof, speedscope, firefox and csv");
+	if (!rc && x->format->binary && !x->output && isatty(STDOUT_FILENO))
+		return cmd_usage(
+			"export", "%s is not for terminals: name a file with -o", x->format->name);
 	return rc;
 }
 
@@ -412,6 +491,7 @@ int cmd_export(int argc, char **argv)
 	exact_counts_destroy(x.exact);
 	edge_tally_destroy(x.edges);
 	context_tree_destroy(x.contexts);
+	stacks_destroy(x.stacks);
 	report_deinit(&x.report);
 	return code;
 }

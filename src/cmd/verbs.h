@@ -82,6 +82,7 @@
 		"usage: culprit top [options]\n"                                                   \
 		"      --by WHAT       procedure (default), image, process, thread, comm, line,\n" \
 		"                      cgroup or cpu\n"                                            \
+		"      --children      with what they called, from call paths (record -g)\n"       \
 		"  -n, --rows N        at most N rows\n"                                           \
 		"      --min-share S   rows with at least this share (\"0.5%\" or \"0.005\")\n"    \
 		"      --sort EVENT    put this event first and sort by it\n" REPORT_USAGE)        \
@@ -160,10 +161,13 @@
 		"      --min-share S   rows with at least this share (--fail-over: "               \
 		"1%)\n" REPORT_USAGE)                                                              \
 	X(export, "how often code ran, for other programs",                                        \
-		"usage: culprit export -f counts|edges|folded [options]\n"                         \
+		"usage: culprit export -f FORMAT [options]\n"                                      \
 		"  -f, --format FORMAT counts: how often blocks and edges ran, estimated\n"        \
 		"                      edges: edge samples, as they were seen\n"                   \
 		"                      folded: calling contexts, for flame graphs\n"               \
+		"                      pprof, speedscope, firefox: for these viewers\n"            \
+		"                      csv: the same as a table\n"                                 \
+		"      --flat          with these: instructions and lines, no callers\n"           \
 		"  -o, --output FILE   where to (default: standard output)\n" FILTER_USAGE)        \
 	X(edit, "a copy of a program or library with code added, that runs as before",             \
 		"usage: culprit edit [options] -o EDITED PROGRAM\n"                                \

@@ -100,7 +100,7 @@ END
 		[[ "$output" =~ "culprit help export" ]] || { echo "export $args: $output"; false; }
 	done
 	run "$CULPRIT" export -f bolt
-	[ "$output" = "culprit export: -f takes counts, edges or folded, not 'bolt'; see 'culprit help export'" ]
+	[ "$output" = "culprit export: -f takes counts, edges, folded, pprof, speedscope, firefox or csv, not 'bolt'; see 'culprit help export'" ]
 }
 
 @test "counts: blocks and edges of what has code, with its scale" {
@@ -145,7 +145,7 @@ END
 	for words in "help export" "export --help"; do
 		run "$CULPRIT" $words
 		[ "$status" -eq 0 ]
-		[[ "$output" =~ "usage: culprit export -f counts" ]]
+		[[ "$output" =~ "usage: culprit export -f FORMAT" ]]
 	done
 }
 
