@@ -127,7 +127,7 @@ _culprit() {
 		;;
 	calls)
 		_culprit_report "$previous" "$word" && return
-		options="$report -n -o --rows --output --top-down --bottom-up --hot --size --folded --svg --check --sites --metric --min-share"
+		options="$report -n -o --rows --output --top-down --bottom-up --hot --size --folded --svg --check --sites --paths --metric --min-share"
 		;;
 	paths)
 		_culprit_report "$previous" "$word" && return
@@ -189,7 +189,7 @@ _culprit() {
 		case $previous in
 		--only | --skip) return ;;
 		esac
-		options="-o --output --null --exact --paths --full --metric --atomic --per-thread --refine --strict --report --only --skip --json --help"
+		options="-o --output --null --exact --paths --context --full --metric --atomic --per-thread --refine --strict --report --only --skip --json --help"
 		[[ $word == -* ]] || {
 			compopt -o filenames
 			COMPREPLY=($(compgen -f -- "$word"))

@@ -11,6 +11,7 @@
 #include "export/flame.h"
 #include "export/folded.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -260,6 +261,7 @@ enum {
 	CALLS_OPTION_METRIC = REPORT_LAST,
 	CALLS_OPTION_SITES,
 	CALLS_OPTION_CHECK,
+	CALLS_OPTION_PATHS,
 	CALLS_OPTION_FORM, /* and those behind it, in the order of enum calls_form */
 };
 
@@ -279,6 +281,8 @@ static int calls_option(void *arg, int c, const char *value)
 		v->sites = true;
 	else if (c == CALLS_OPTION_CHECK)
 		ask(v, CALLS_CHECK, value);
+	else if (c == CALLS_OPTION_PATHS)
+		v->paths = true;
 	else if (c == 'o')
 		v->output = value;
 	else if (c >= CALLS_OPTION_FORM && c <= CALLS_OPTION_FORM + CALLS_SVG)
@@ -295,6 +299,7 @@ static int parse(struct calls_view *v, int argc, char **argv)
 		{"metric", required_argument, NULL, CALLS_OPTION_METRIC},
 		{"sites", no_argument, NULL, CALLS_OPTION_SITES},
 		{"check", required_argument, NULL, CALLS_OPTION_CHECK},
+		{"paths", no_argument, NULL, CALLS_OPTION_PATHS},
 		{"top-down", no_argument, NULL, CALLS_OPTION_FORM + CALLS_TREE},
 		{"bottom-up", no_argument, NULL, CALLS_OPTION_FORM + CALLS_CALLERS},
 		{"hot", no_argument, NULL, CALLS_OPTION_FORM + CALLS_HOT},
@@ -307,12 +312,25 @@ static int parse(struct calls_view *v, int argc, char **argv)
 
 	if (!rc)
 		rc = report_no_operand("calls", argc, argv);
+	if (!rc && v->paths && v->form != CALLS_TREE && v->form != CALLS_HOT)
+		return cmd_usage(
+			"calls", "--paths goes with --top-down and --hot; --json has them always");
 	if (!rc && v->output && v->form != CALLS_SVG && v->form != CALLS_FOLDED)
 		return cmd_usage("calls", "-o goes with --svg and --folded");
 	return rc;
 }
 
 /* ---- the whole ---- */
+
+static bool has_paths(const struct calls_view *v)
+{
+	const struct call_tree *calls = context_tree_calls(v->tree);
+
+	for (uint32_t i = 0; i < call_tree_size(calls); i++)
+		if (call_tree_node(calls, i)->npaths)
+			return true;
+	return false;
+}
 
 static int report(struct calls_view *v, struct err *e)
 {
@@ -325,6 +343,11 @@ static int report(struct calls_view *v, struct err *e)
 	v->least = v->report.has_min_share ? v->report.min_share : LEAST_DEFAULT;
 	if (!rc)
 		rc = context_tree_create(v->report.sel, &o, &v->tree, e);
+	if (!rc && v->paths && !has_paths(v))
+		rc = err_set(e, -ENOENT,
+			"%s: no paths were counted by context; 'culprit record --paths --context' "
+			"does",
+			v->report.input);
 	if (rc)
 		return rc;
 	if (!v->report.json && (v->form == CALLS_SVG || v->form == CALLS_FOLDED))

@@ -4,12 +4,17 @@
 #include "base/table.h"
 #include "base/term.h"
 #include "cmd/calls_view.h"
+#include "cmd/path_format.h"
 #include "store/contexts.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define INDENT_MOST 40 /* levels; deeper ones tell their depth */
 #define HOT_ROWS    50
+#define PATHS_MOST  8    /* of a context */
+#define PATH_LEAST  0.01 /* of what ran in it */
+#define BLOCKS_MOST 12
 
 static double percent(double part, double whole)
 {
@@ -20,6 +25,51 @@ static double percent(double part, double whole)
 static const char *counted_word(const struct calls_view *v)
 {
 	return context_tree_sampled(v->tree) ? CONTEXT_BY_SAMPLES : CONTEXT_BY_CALLS;
+}
+
+/* ---- paths ---- */
+
+static int by_count(const void *a, const void *b)
+{
+	const struct call_path *x = *(const struct call_path *const *)a;
+	const struct call_path *y = *(const struct call_path *const *)b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return path_shape_compare(&x->shape, &y->shape);
+}
+
+static void put_path(struct table *t, const struct call_path *p, double share, uint32_t indent)
+{
+	struct buf text = {0};
+
+	path_format(&p->shape, BLOCKS_MOST, &text);
+	table_cell(t, " ");
+	table_cell(t, "%.0f%%", 100 * share);
+	table_cell(t, "%" PRIu64, p->count);
+	table_cell(t, "%*s| %s", 2 * (int)indent, "", buf_cstr(&text));
+	table_row(t);
+	buf_deinit(&text);
+}
+
+/* Those that ran most in this context; shares are of what ran in it. */
+static void put_paths(
+	struct table *t, const struct calls_view *v, const struct context_node *n, uint32_t indent)
+{
+	const struct call_tree *calls = context_tree_calls(v->tree);
+	const struct call_node *from = call_tree_node(calls, n->source);
+	VEC(const struct call_path *) list = {0};
+	double all = 0;
+
+	for (uint32_t i = 0; i < from->npaths && v->paths; i++) {
+		*vec_add(&list) = call_tree_path(calls, from->path + i);
+		all += (double)list.p[i]->count;
+	}
+	vec_sort(&list, by_count);
+	for (size_t i = 0; i < list.n && i < PATHS_MOST; i++)
+		if ((double)list.p[i]->count >= PATH_LEAST * all)
+			put_path(t, list.p[i], (double)list.p[i]->count / all, indent);
+	vec_deinit(&list);
 }
 
 /* ---- trees ---- */
@@ -70,7 +120,11 @@ static uint64_t put_nodes(struct table *t, const struct calls_view *v,
 			i = nodes[i].end;
 			continue;
 		}
-		put_node(t, tree, &nodes[i++], arrow);
+		put_node(t, tree, &nodes[i], arrow);
+		if (tree == v->tree)
+			put_paths(t, v, &nodes[i],
+				nodes[i].depth < INDENT_MOST ? nodes[i].depth + 1 : INDENT_MOST);
+		i++;
 		left--;
 	}
 	return hidden;
@@ -149,6 +203,7 @@ static void print_hot(const struct calls_view *v)
 	for (size_t i = 0; i < n && i < most; i++) {
 		sum += hot[i]->own;
 		put_hot(t, v, hot[i], sum, &chain);
+		put_paths(t, v, hot[i], 1);
 	}
 	table_print(t, stdout, 0);
 	table_destroy(t);

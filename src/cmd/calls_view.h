@@ -21,7 +21,7 @@ struct calls_view {
 	enum calls_form form;
 	const char *metric, *output;
 	const char *other; /* the database to compare with */
-	bool sites;
+	bool sites, paths;
 	double least; /* share of what is shown */
 	struct context_tree *tree;
 };

@@ -24,6 +24,7 @@ struct edit_verb {
 	name_list only, skip;
 	struct edit_options options;
 	bool report, json, atomic, per_thread, full;
+	bool paths, context;
 };
 
 /* ---- options ---- */
@@ -58,7 +59,8 @@ static int take_option(struct edit_verb *v, int c)
 		v->kind = "exact";
 		return 0;
 	case EDIT_PATHS:
-		v->kind = "paths";
+		v->paths = true;
+		v->kind = v->context ? "context" : "paths";
 		return 0;
 	case EDIT_METRIC:
 		v->metric = optarg;
@@ -67,6 +69,7 @@ static int take_option(struct edit_verb *v, int c)
 		v->refine = optarg;
 		return 0;
 	case EDIT_CONTEXT:
+		v->context = true;
 		v->kind = "context";
 		return 0;
 	case EDIT_FULL:
@@ -117,12 +120,14 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 	if (v->per_thread && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--per-thread goes with --exact");
 	if (v->full && strcmp(v->kind, "paths"))
-		return cmd_usage("edit", "--full goes with --paths");
+		return cmd_usage("edit", "--full goes with --paths, and not with --context");
 	if (v->metric && strcmp(v->kind, "paths") && strcmp(v->kind, "context"))
 		return cmd_usage("edit", "--metric goes with --paths and --context");
 	if (v->metric && strcmp(v->metric, "tsc"))
 		return cmd_usage("edit", "the only metric is tsc, not '%s'", v->metric);
-	if (v->refine && strcmp(v->kind, "paths") && strcmp(v->kind, "exact"))
+	if (v->metric && v->paths && v->context)
+		return cmd_usage("edit", "--metric goes with --paths or with --context, not both");
+	if (v->refine && !v->paths && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--refine goes with --exact and --paths");
 	if (v->full && v->refine)
 		return cmd_usage("edit", "--full counts all paths, --refine those that matter");
@@ -278,7 +283,8 @@ static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *
 {
 	struct exact_options exact = {.atomic = v->atomic, .per_thread = v->per_thread};
 	struct paths_options paths = {.atomic = v->atomic, .full = v->full, .metric = v->metric};
-	struct context_options context = {.atomic = v->atomic, .timed = v->metric};
+	struct context_options context = {
+		.atomic = v->atomic, .timed = v->metric, .paths = v->paths};
 	struct guide *guide = NULL;
 	struct edit_tool tool;
 	int r = 0;
@@ -287,7 +293,7 @@ static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *
 		return write_null(v, edit, e);
 	if (v->refine)
 		r = guide_create(v->refine, image_id(edit_image(edit)), &guide, e);
-	exact.guide = paths.guide = guide;
+	exact.guide = paths.guide = context.guide = guide;
 	if (!strcmp(v->kind, "exact"))
 		exact_tool(&exact, &tool);
 	else if (!strcmp(v->kind, "paths"))

@@ -1,17 +1,23 @@
-/* record --context: how often every procedure was called, by calling context. */
+/* record --context: how often every procedure was called, by calling context; with --paths also
+ * which paths it took there. */
 #include "base/err.h"
 #include "calls/tree.h"
 #include "cmd/record_edited.h"
-#include "context/arena.h"
 #include "context/context.h"
+#include "context/path_read.h"
+#include "edit/guide.h"
 #include "paths/calibrate.h"
+#include "paths/read.h"
 #include "store/contexts.h"
 
 #include <inttypes.h>
 
 struct context_own {
-	struct context_options options;
+	struct context_options options; /* of the file that is edited; the guide is ours */
+	struct guide *guide;
 	struct context_summary sum;
+	struct paths_read_summary paths;
+	uint64_t left_out;
 	uint32_t contexts;
 	uint64_t entries, ticks;
 };
@@ -24,16 +30,25 @@ static struct context_own *own_of(struct edited_run *r)
 		own = r->own = xcalloc(1, sizeof *own);
 		own->options.atomic = r->choice->atomic;
 		own->options.timed = r->choice->metrics.n;
+		own->options.paths = r->choice->paths;
 	}
 	return own;
 }
 
 static int tool(struct edited_run *r, const char *path, struct edit_tool *out, struct err *e)
 {
-	(void)path;
-	(void)e;
-	context_tool(&own_of(r)->options, out);
-	return 0;
+	struct context_own *own = own_of(r);
+	int rc = edited_find_guide(r, path, &own->guide, e);
+
+	own->options.guide = own->guide;
+	if (!rc)
+		context_tool(&own->options, out);
+	return rc;
+}
+
+static void release(struct edited_run *r)
+{
+	guide_destroy(own_of(r)->guide);
 }
 
 static int prepare(struct edited_run *r, const char *path, struct err *e)
@@ -63,8 +78,8 @@ static void keep_procedures(const struct call_tree *tree, const struct context_m
 	free(called);
 }
 
-static void add_results(
-	struct edited_run *r, struct call_tree *tree, const struct context_map *maps)
+static void add_tree(
+	struct edited_run *r, struct call_tree *tree, const struct path_words_map *maps)
 {
 	for (size_t i = 0; i < r->files.n; i++) {
 		struct result *to = vec_add(&r->results.list);
@@ -75,13 +90,62 @@ static void add_results(
 			to->type = &blob_context;
 			call_tree_pack(tree, &to->packed);
 		}
-		keep_procedures(tree, &maps[i], context_map_key(&maps[i]), to);
+		keep_procedures(tree, &maps[i].context, context_map_key(&maps[i].context), to);
 	}
 }
 
-static int read_tree(struct edited_run *r, struct context_map *maps, struct err *e)
+/* What `paths` shows: those of all contexts together. */
+static int add_paths(struct edited_run *r, const struct path_read *read, size_t file, struct err *e)
 {
 	struct context_own *own = own_of(r);
+	struct paths_read_summary sum;
+	struct path_rows rows = {0};
+	struct result *to;
+	int rc = paths_read(&(struct paths_source){.map = read->maps[file].paths,
+				    .size = read->maps[file].size,
+				    .words = read->sums[file].p,
+				    .n = read->sums[file].n,
+				    .shared = own->sum.shared && !r->choice->atomic},
+		&rows, &sum);
+
+	if (!rc && rows.list.n) {
+		to = vec_add(&r->results.list);
+		*to = (struct result){
+			.path = r->files.p[file].original, .event = "paths", .type = &blob_path};
+		paths_pack(&(struct metric_names){0}, rows.list.p, rows.list.n, &to->packed);
+		own->paths.paths += sum.paths;
+		own->paths.executions += sum.executions;
+		own->paths.unfinished += sum.unfinished;
+	}
+	path_rows_deinit(&rows);
+	return rc ? err_set(e, rc, "%s: the map of its paths is damaged",
+			    r->files.p[file].edit.image)
+		  : 0;
+}
+
+static int add_results(
+	struct edited_run *r, struct call_tree *tree, struct path_read *read, struct err *e)
+{
+	struct context_own *own = own_of(r);
+	int rc = path_read_add(read, tree);
+
+	if (rc)
+		return err_set(
+			e, rc, "%s: the map of its paths is damaged", r->files.p[0].edit.image);
+	add_tree(r, tree, read->maps);
+	for (size_t i = 0; i < r->files.n && own->options.paths && !rc; i++) {
+		own->left_out += read->maps[i].left_out;
+		rc = add_paths(r, read, i, e);
+	}
+	return rc;
+}
+
+static int read_tree(struct edited_run *r, const struct path_words_map *maps, struct err *e)
+{
+	struct context_own *own = own_of(r);
+	struct path_read read = {.maps = maps, .nmaps = r->files.n};
+	struct context_sink sink = path_read_sink(&read);
+	struct context_map *contexts = xcalloc(r->files.n + 1, sizeof *contexts);
 	struct metric_names names = {0};
 	struct call_tree *tree;
 	int rc;
@@ -89,35 +153,39 @@ static int read_tree(struct edited_run *r, struct context_map *maps, struct err 
 	if (own->options.timed)
 		metric_add(&names, "tsc");
 	tree = call_tree_create(&names);
-	rc = context_arena_load(r->files.p[0].counts, maps, r->files.n, tree, &own->sum, e);
-
+	for (size_t i = 0; i < r->files.n; i++)
+		contexts[i] = maps[i].context;
+	rc = context_arena_load(
+		r->files.p[0].counts, contexts, r->files.n, tree, &sink, &own->sum, e);
 	own->contexts = call_tree_size(tree);
 	for (uint32_t i = 0; i < own->contexts; i++) {
 		own->entries += call_tree_node(tree, i)->count;
 		own->ticks += call_tree_node(tree, i)->metrics[0];
 	}
 	if (!rc)
-		add_results(r, tree, maps);
+		rc = add_results(r, tree, &read, e);
 	call_tree_destroy(tree);
+	path_read_deinit(&read);
+	free(contexts);
 	return rc;
 }
 
 static int read_all(struct edited_run *r, struct err *e)
 {
-	struct context_map *maps = xcalloc(r->files.n + 1, sizeof *maps);
+	struct path_words_map *maps = xcalloc(r->files.n + 1, sizeof *maps);
 	int rc = 0;
 
 	for (size_t i = 0; i < r->files.n && !rc; i++) {
 		const struct edited_file *f = &r->files.p[i];
 
-		rc = context_map_read(&maps[i], f->edit.map.p, f->edit.map.n);
+		rc = path_words_read(&maps[i], f->edit.map.p, f->edit.map.n);
 		if (rc)
 			err_set(e, rc, "%s: the map of its contexts is damaged", f->edit.image);
 	}
 	if (!rc)
 		rc = read_tree(r, maps, e);
 	for (size_t i = 0; i < r->files.n; i++)
-		context_map_deinit(&maps[i]);
+		context_map_deinit(&maps[i].context);
 	free(maps);
 	return rc;
 }
@@ -132,12 +200,28 @@ static void say_measuring(const struct context_own *own)
 		each, own->ticks ? 100 * each * (double)own->entries / (double)own->ticks : 0);
 }
 
+static void say_paths(const struct context_own *own)
+{
+	cmd_note("paths: %" PRIu64 " ran, %" PRIu64 " times", own->paths.paths,
+		own->paths.executions);
+	if (own->left_out)
+		cmd_note("%" PRIu64 " procedures have no room for a record: their paths are not "
+			 "counted",
+			own->left_out);
+	if (own->paths.unfinished)
+		cmd_note("%" PRIu64 " paths were begun and not ended (exceptions, longjmp, the end "
+			 "of the process): they are not counted",
+			own->paths.unfinished);
+}
+
 static void say(struct edited_run *r, const char *database)
 {
 	const struct context_own *own = own_of(r);
 
 	cmd_note("contexts: %" PRIu32 ", entered %" PRIu64 " times, in %" PRIu64 " KB -> %s",
 		own->contexts, own->entries, own->sum.bytes >> 10, database);
+	if (own->options.paths)
+		say_paths(own);
 	if (own->options.timed)
 		say_measuring(own);
 	if (own->sum.lost)
@@ -156,4 +240,5 @@ const struct edited_kind edited_context = {
 	.prepare = prepare,
 	.read = read_all,
 	.say = say,
+	.release = release,
 };

@@ -443,8 +443,9 @@ int edited_check(const struct edited_choice *c, char **command)
 			"record", "paths are measured by --metric tsc only, and not with --full");
 	if (c->context && c->metrics.n && (c->metrics.n > 1 || strcmp(c->metrics.p[0], "tsc")))
 		return cmd_usage("record", "contexts are measured by --metric tsc only");
-	if (c->paths && c->context)
-		return cmd_usage("record", "paths by context are not there yet");
+	if (c->paths && c->context && (c->full || c->metrics.n))
+		return cmd_usage("record",
+			"--full and --metric go with --paths or with --context, not with both");
 	if (!kind_of(c))
 		return cmd_usage("record", "--%s is not there yet", name_of(c));
 	return 0;

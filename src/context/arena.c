@@ -73,6 +73,7 @@ struct reading {
 	uint64_t *keys; /* of their images */
 	uint8_t *seen;  /* a bit for each place where an object can be */
 	struct call_tree *tree;
+	const struct context_sink *sink;
 	struct context_summary *sum;
 	VEC(struct level) stack;
 };
@@ -133,11 +134,19 @@ static uint64_t site_of(const struct reading *r, const struct context_record *re
 	return p && slot < p->slots ? map->sites.p[p->site + p->counts + slot].at : 0;
 }
 
-static void add_count(struct reading *r, uint32_t parent, struct call_place at, uint64_t count)
+static uint32_t add_count(struct reading *r, uint32_t parent, struct call_place at, uint64_t count)
 {
 	uint32_t node = call_tree_child(r->tree, parent, &at);
 
 	call_tree_node(r->tree, node)->count += count;
+	return node;
+}
+
+static void give_paths(struct reading *r, const struct context_map *map, size_t procedure,
+	uint32_t node, const uint64_t *words, size_t n)
+{
+	if (r->sink)
+		r->sink->take(r->sink->arg, (size_t)(map - r->maps), procedure, node, words, n);
 }
 
 /* Calls of procedures that themselves call nobody. */
@@ -155,8 +164,10 @@ static void read_counts(struct reading *r, const struct level *l)
 		if (!count[-1 - (int64_t)i])
 			continue;
 		r->sum->counted++;
-		add_count(r, l->node, place_of(r, map->first + s->callee, s->at),
-			count[-1 - (int64_t)i]);
+		give_paths(r, map, s->callee,
+			add_count(r, l->node, place_of(r, map->first + s->callee, s->at),
+				count[-1 - (int64_t)i]),
+			&count[-1 - (int64_t)i], 1);
 	}
 }
 
@@ -207,13 +218,18 @@ static int read_record(
 	if (record->body != address)
 		return read_stand_in(r, record, owner->node, site);
 	p = procedure_of(r, record->procedure, &map);
-	if (p && (record->counts != p->counts || record->slots != p->slots))
+	if (p && (record->counts != (uint32_t)p->counts + p->paths || record->slots != p->slots))
 		return -EBADMSG;
 	at = place_of(r, record->procedure, site);
 	node = call_tree_child(r->tree, owner->node, &at);
 	call_tree_node(r->tree, node)->count += record->count;
 	call_tree_node(r->tree, node)->metrics[0] += record->metric;
 	r->sum->records++;
+	if (p && p->paths)
+		give_paths(r, map, record->procedure - map->first, node,
+			(const uint64_t *)record - record->counts, p->paths);
+	else if (p)
+		give_paths(r, map, record->procedure - map->first, node, &record->count, 1);
 	enter_record(r, record, address, node);
 	return 0;
 }
@@ -332,10 +348,11 @@ static void find_keys(struct reading *r)
 }
 
 int context_arena_read(const void *p, size_t n, const struct context_map *maps, size_t nmaps,
-	struct call_tree *out, struct context_summary *sum)
+	struct call_tree *out, const struct context_sink *sink, struct context_summary *sum)
 {
 	const struct context_arena *head = p;
-	struct reading r = {.p = p, .maps = maps, .nmaps = nmaps, .tree = out, .sum = sum};
+	struct reading r = {
+		.p = p, .maps = maps, .nmaps = nmaps, .tree = out, .sink = sink, .sum = sum};
 	int rc;
 
 	*sum = (struct context_summary){0};
@@ -356,7 +373,8 @@ int context_arena_read(const void *p, size_t n, const struct context_map *maps, 
 }
 
 int context_arena_load(const char *path, const struct context_map *maps, size_t nmaps,
-	struct call_tree *out, struct context_summary *sum, struct err *e)
+	struct call_tree *out, const struct context_sink *sink, struct context_summary *sum,
+	struct err *e)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st = {0};
@@ -368,7 +386,7 @@ int context_arena_load(const char *path, const struct context_map *maps, size_t 
 	p = st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 	if (p == MAP_FAILED)
 		return err_errno(e, -errno, "%s: cannot be read", path);
-	rc = context_arena_read(p, (size_t)st.st_size, maps, nmaps, out, sum);
+	rc = context_arena_read(p, (size_t)st.st_size, maps, nmaps, out, sink, sum);
 	munmap(p, (size_t)st.st_size);
 	return rc ? err_set(e, rc, "%s: the contexts in it are damaged", path) : 0;
 }

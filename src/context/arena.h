@@ -26,12 +26,23 @@ struct context_summary {
 	bool shared; /* a parent and a child of fork may have counted at once */
 };
 
+/*
+ * Gets what was counted of paths: of a node of the tree, which is a procedure of a map, by number;
+ * or, if the map has no words for them, how often it was entered.
+ */
+struct context_sink {
+	void (*take)(void *arg, size_t map, size_t procedure, uint32_t node, const uint64_t *words,
+		size_t n);
+	void *arg;
+};
+
 /* Adds everything to the tree, what was measured as its first metric; maps are of all images that
- * were edited. -EBADMSG. */
+ * were edited. The sink may be NULL. -EBADMSG. */
 int context_arena_read(const void *p, size_t n, const struct context_map *maps, size_t nmaps,
-	struct call_tree *out, struct context_summary *sum);
+	struct call_tree *out, const struct context_sink *sink, struct context_summary *sum);
 /* The same of a file. */
 int context_arena_load(const char *path, const struct context_map *maps, size_t nmaps,
-	struct call_tree *out, struct context_summary *sum, struct err *e);
+	struct call_tree *out, const struct context_sink *sink, struct context_summary *sum,
+	struct err *e);
 
 #endif

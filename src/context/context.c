@@ -2,14 +2,15 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "context/map.h"
-#include "context/survey.h"
+#include "context/path_words.h"
+#include "edit/guide.h"
 #include "edit/runtime.h"
 #include "edit/snippet.h"
 #include "rt/context.h"
 #include "rt/routines.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,10 @@
  */
 enum {
 	NARROW,
+	NARROW_RECORD,
 	NARROW_KEEPS,
 	WIDE,
+	WIDE_RECORD,
 	WIDE_KEEPS,
 	ANNOUNCE,
 	PASS_ON,
@@ -48,8 +51,10 @@ enum {
 
 static const char *const texts[SNIPPETS] = {
 	[NARROW] = FIND_NARROW COUNT_ENTRY,
+	[NARROW_RECORD] = FIND_NARROW COUNT_ENTRY KEEP,
 	[NARROW_KEEPS] = FIND_NARROW COUNT_ENTRY KEEP_BOTH,
 	[WIDE] = FIND_WIDE COUNT_ENTRY,
+	[WIDE_RECORD] = FIND_WIDE COUNT_ENTRY KEEP,
 	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY KEEP_BOTH,
 	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
 	[PASS_ON] = "tls[128] = v1",
@@ -83,6 +88,7 @@ struct context {
 	struct survey survey;
 	uint32_t *numbers; /* of procedures in the map, by function */
 	struct context_map map;
+	struct path_words paths;
 	VEC(struct context_shape) shapes;
 	struct snippet *snippet[SNIPPETS];
 };
@@ -95,6 +101,7 @@ static void destroy(struct context *c)
 		snippet_destroy(c->snippet[i]);
 	survey_deinit(&c->survey);
 	context_map_deinit(&c->map);
+	path_words_deinit(&c->paths);
 	vec_deinit(&c->shapes);
 	free(c->numbers);
 	free(c);
@@ -149,7 +156,6 @@ static void add_sites(struct context *c, const struct survey_function *f)
 		*vec_add(&c->map.sites) = (struct context_site){.at = calls[i].at};
 		p->slots++;
 	}
-	*vec_add(&c->shapes) = (struct context_shape){p->counts, p->slots};
 }
 
 static void make_map(struct context *c)
@@ -177,9 +183,10 @@ static void at_entry(struct context *c, const struct survey_function *f, uint32_
 	uint64_t procedure = c->map.first + number;
 	uint64_t arguments[] = {procedure, RT_CALL_CONTEXT_ENTER, number,
 		offsetof(struct context_fan, place) + procedure % CONTEXT_PLACES * 8};
-	int which = f->wide ? (f->keeps ? WIDE_KEEPS : WIDE) : (f->keeps ? NARROW_KEEPS : NARROW);
+	bool both = f->keeps && (f->calls || c->options->timed);
+	int which = f->wide ? WIDE : NARROW, more = both ? 2 : f->keeps;
 
-	edit_at_entry(c->edit, f->function, c->snippet[which], arguments);
+	edit_at_entry(c->edit, f->function, c->snippet[which + more], arguments);
 }
 
 static void at_call(struct context *c, const struct survey_function *f,
@@ -240,17 +247,41 @@ static void instrument(struct context *c)
 	}
 }
 
+static void instrument_paths(struct context *c)
+{
+	for (size_t i = 0; i < c->survey.n && c->options->paths; i++)
+		if (c->survey.functions[i].moved)
+			path_words_add(&c->paths, &c->survey.functions[i],
+				&c->map.procedures.p[c->numbers[i]]);
+}
+
 static void fill_header(struct context *c, const char *counts)
 {
-	size_t shapes = runtime_append(c->edit, c->shapes.p, c->shapes.n * sizeof *c->shapes.p);
-	struct rt_header *h = runtime_header(c->edit);
+	struct rt_header *h;
+	size_t shapes;
 
+	vec_each (p, &c->map.procedures)
+		*vec_add(&c->shapes) =
+			(struct context_shape){(uint16_t)(p->counts + p->paths), p->slots};
+	shapes = runtime_append(c->edit, c->shapes.p, c->shapes.n * sizeof *c->shapes.p);
+	h = runtime_header(c->edit);
 	h->context.first = c->map.first;
 	h->context.shapes = shapes;
 	strcpy(h->path, counts);
 }
 
 /* ---- as a tool ---- */
+
+static void survey(struct context *c)
+{
+	_cleanup_free_ bool *recorded = NULL;
+
+	if (c->options->paths) {
+		path_words_init(&c->paths, c->edit, c->options->guide, c->options->atomic);
+		recorded = path_words_recorded(&c->paths);
+	}
+	survey_make(&c->survey, c->edit, c->options->timed, recorded);
+}
 
 static int apply(const void *options, struct edit *edit, const char *counts, void **state,
 	struct buf *map, struct err *e)
@@ -270,12 +301,16 @@ static int apply(const void *options, struct edit *edit, const char *counts, voi
 	rc = make_snippets(c, e);
 	if (rc)
 		return rc;
-	survey_make(&c->survey, edit, c->options->timed);
+	survey(c);
 	make_map(c);
-	fill_header(c, counts);
 	instrument(c);
+	instrument_paths(c);
+	fill_header(c, counts);
 	edit_describe(edit, "context", NULL, 0);
-	context_map_put(&c->map, map);
+	if (c->options->paths)
+		path_words_put(&c->paths, &c->map, map);
+	else
+		context_map_put(&c->map, map);
 	return 0;
 }
 
@@ -286,14 +321,14 @@ static void release(void *state)
 
 static int outline(const struct buf *bytes, struct edit_outline *out)
 {
-	struct context_map map;
-	int rc = context_map_read(&map, bytes->p, bytes->n);
+	struct path_words_map map;
+	int rc = path_words_read(&map, bytes->p, bytes->n);
 
 	if (rc)
 		return rc;
-	*out = (struct edit_outline){
-		map.procedures.n ? CONTEXT_FIRST : 0, context_map_path(bytes->p, bytes->n)};
-	context_map_deinit(&map);
+	*out = (struct edit_outline){map.context.procedures.n ? CONTEXT_FIRST : 0,
+		path_words_original(bytes->p, bytes->n)};
+	context_map_deinit(&map.context);
 	return 0;
 }
 
@@ -301,6 +336,9 @@ void context_tool(const struct context_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "context%s%s", o->atomic ? "-atomic" : "",
-		o->timed ? "-tsc" : "");
+	snprintf(out->name, sizeof out->name, "context%s%s%s", o->paths ? "-paths" : "",
+		o->atomic ? "-atomic" : "", o->timed ? "-tsc" : "");
+	if (o->guide && guide_hash(o->guide))
+		snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name),
+			"-refined-%016" PRIx64, guide_hash(o->guide));
 }

@@ -24,9 +24,13 @@
 
 #include "edit/tool.h"
 
+struct guide;
+
 struct context_options {
 	bool atomic; /* exact also where processes count at once; slower */
 	bool timed;  /* measure the clock's ticks ("tsc") of each context, without its callees */
+	bool paths;  /* count the paths of each context (path_words.h); not together with `timed` */
+	const struct guide *guide; /* what earlier runs counted of them; NULL: nobody knows */
 };
 
 /* The options must outlive it. */

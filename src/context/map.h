@@ -24,6 +24,7 @@ struct context_procedure {
 	uint64_t start;
 	uint32_t site;          /* its first; those that are counted come before those with slots */
 	uint16_t counts, slots; /* how many of each */
+	uint16_t paths;         /* words of a record for its paths (path_words.h), below counts */
 };
 
 struct context_map {

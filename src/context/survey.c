@@ -125,12 +125,13 @@ static bool is_called_inside(const struct flow *f)
 
 static bool take_variables(struct surveying *s, struct survey_function *f)
 {
+	bool both = f->calls || s->measured;
 	const char *why;
 
-	return (f->calls || s->measured) && f->calls <= CONTEXT_SLOTS_MAX &&
+	return (both || f->recorded) && f->calls <= CONTEXT_SLOTS_MAX &&
 	       !is_called_inside(f->function->flow) &&
 	       edit_variable(s->edit, f->function, 0, NULL, &why) &&
-	       edit_variable(s->edit, f->function, 1, NULL, &why);
+	       (!both || edit_variable(s->edit, f->function, 1, NULL, &why));
 }
 
 /* By those who do not announce it; by a jump of somebody who passes on what was announced to him.
@@ -149,7 +150,7 @@ static void mark_callees(struct survey *s, const struct survey_function *f)
 	}
 }
 
-void survey_make(struct survey *s, struct edit *e, bool measured)
+void survey_make(struct survey *s, struct edit *e, bool measured, const bool *recorded)
 {
 	struct surveying in = {.out = s, .edit = e, .measured = measured};
 	_cleanup_free_ bool *outside = NULL;
@@ -168,8 +169,9 @@ void survey_make(struct survey *s, struct edit *e, bool measured)
 			continue;
 		find_calls(&in, f);
 		f->outside = outside[i];
+		f->recorded = recorded && recorded[i];
 		f->keeps = take_variables(&in, f);
-		f->counted = !measured;
+		f->counted = !measured && !f->recorded;
 	}
 	for (size_t i = 0; i < s->n; i++)
 		mark_callees(s, &s->functions[i]);

@@ -29,8 +29,9 @@ struct survey_function {
 	bool moved;   /* else nothing can be put into it */
 	bool outside; /* may be called by somebody who announces nothing */
 	bool wide;    /* may find other procedures in the slot it is called from */
-	bool keeps;   /* v0 and v1 can be had: it announces its calls */
-	bool counted; /* calls nobody, and all its callers can count for it */
+	bool keeps; /* v0 can be had, and v1 if it calls: it has its record, announces its calls */
+	bool recorded; /* it needs its record for more than calls */
+	bool counted;  /* calls nobody, and all its callers can count for it */
 	uint32_t first, calls;
 };
 
@@ -40,8 +41,11 @@ struct survey {
 	VEC(struct survey_call) calls;
 };
 
-/* Takes variables for the functions that need them; all do that are to be measured. */
-void survey_make(struct survey *s, struct edit *e, bool measured);
+/*
+ * Takes variables for the functions that need them; all do that are to be measured. `recorded` says
+ * of each function whether it needs its record also if it calls nobody; NULL: none does.
+ */
+void survey_make(struct survey *s, struct edit *e, bool measured, const bool *recorded);
 void survey_deinit(struct survey *s);
 
 #endif

@@ -29,10 +29,17 @@ void paths_code_deinit(struct paths_code *c)
 
 /* ---- texts ---- */
 
+static const char *base_of(const struct paths_code *c, unsigned what)
+{
+	if (c->records)
+		return what & COUNT ? "v0 + v2 + a0" : "v0 + a0";
+	return what & COUNT ? "v0 + a0" : "a0";
+}
+
 /* The clock is read first: what counting takes belongs to what comes next. */
 static void write_end(const struct paths_code *c, unsigned what, bool timed, struct buf *b)
 {
-	const char *lock = c->atomic ? "atomic " : "", *base = what & COUNT ? "v0 + a0" : "a0";
+	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what);
 
 	if (timed)
 		buf_printf(b, "t1 = rdtsc; t0 = t1; t0 -= v1; ");
@@ -49,19 +56,20 @@ static void write_end(const struct paths_code *c, unsigned what, bool timed, str
 static void write_text(const struct paths_code *c, unsigned what, bool timed, struct buf *b)
 {
 	bool ends = what & (COUNT | COUNTED | HASH);
+	const char *variable = c->records ? "v2" : "v0";
 
 	if (what == CALL)
 		buf_printf(b, "t0 = rdtsc; t0 -= v1; v1 = t0; ");
 	if (what & ADD)
-		buf_printf(b, "v0 += a0; ");
+		buf_printf(b, "%s += a0; ", variable);
 	if (ends)
 		write_end(c, what, timed, b);
 	else if (timed && what & BEGIN)
 		buf_printf(b, "v1 = rdtsc; ");
 	if (what & POINT)
-		buf_printf(b, "v0 = &[a1]; ");
+		buf_printf(b, "%s = &[a1]; ", variable);
 	if (what & KEY)
-		buf_printf(b, "v0 = a1; ");
+		buf_printf(b, "%s = a1; ", variable);
 	b->n -= 2; /* the last divider */
 }
 
@@ -109,13 +117,18 @@ static void insert(struct inserting *in, const struct exact_place *at, unsigned 
 /* Where the counter of a path is. */
 static uint64_t counter(const struct inserting *in, uint64_t number)
 {
-	return in->c->words +
-	       (in->b->model->first + number * paths_code_stride(in->c)) * RT_COUNTER;
+	uint64_t at = number * paths_code_stride(in->c) * RT_COUNTER;
+
+	if (in->c->records)
+		return at - in->b->below * RT_COUNTER;
+	return at + in->c->words + in->b->model->first * RT_COUNTER;
 }
 
 /* What v0 becomes when the sum is so much. */
 static uint64_t as_variable(const struct inserting *in, uint64_t sum)
 {
+	if (in->c->records)
+		return sum * paths_code_stride(in->c) * RT_COUNTER;
 	return in->hashed ? sum : counter(in, sum);
 }
 
@@ -145,14 +158,16 @@ static void insert_end(struct inserting *in, const struct exact_place *at,
 		insert(in, at, HASH | begin,
 			(uint64_t[]){in->b->model->first + end->by, becomes, RT_CALL_PATH});
 	else
-		insert(in, at, COUNT | begin, (uint64_t[]){as_step(in, end->by), becomes});
+		insert(in, at, COUNT | begin,
+			(uint64_t[]){in->c->records ? counter(in, end->by) : as_step(in, end->by),
+				becomes});
 }
 
 static void insert_on_link(struct inserting *in, uint32_t link)
 {
 	const struct numbering *n = &in->b->chosen->numbering;
 	const struct exact_place *at = &in->b->chosen->places.p[link];
-	unsigned set = in->hashed ? KEY : POINT, begin = 0;
+	unsigned set = in->hashed || in->c->records ? KEY : POINT, begin = 0;
 	struct plan_step step = in->b->chosen->plan.step[link], next = step;
 
 	if (n->cut[link])

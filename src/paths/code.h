@@ -4,6 +4,9 @@
  * The variable v0 is where the path's counter is, or a key of the table. With a metric, every
  * counter is followed by a word for its sum, and v1 is what the clock said when the path began,
  * moved on by what callees took: while one runs it is how long the path has taken.
+ *
+ * By context (context/path_words.h) counters lie in a record whose address is v0, and v2 is how far
+ * the path's is from the first.
  */
 #ifndef CULPRIT_PATHS_CODE_H
 #define CULPRIT_PATHS_CODE_H
@@ -18,7 +21,8 @@ struct snippet;
 struct paths_code {
 	struct edit *edit;
 	bool atomic, metric;
-	uint64_t words; /* where counters begin */
+	bool records;   /* counters lie in a record that v0 points at; then v2 is the variable */
+	uint64_t words; /* else: where counters begin */
 	struct snippet *snippets[CODE_TEXTS];
 	struct snippet *untimed[CODE_TEXTS]; /* of functions that cannot be measured */
 };
@@ -34,6 +38,7 @@ struct paths_body {
 	const struct choosing *chosen;
 	struct path_function *model; /* its own; `first` is known; gets fixed counters */
 	bool timed;                  /* v1 is there */
+	uint64_t below;              /* words that the first counter is below the record */
 };
 void paths_code_insert(struct paths_code *c, const struct paths_body *b);
 

@@ -28,18 +28,18 @@ struct reading {
 
 /* ---- one path ---- */
 
-static uint8_t start_of(const struct reading *r, uint32_t edge)
+static uint8_t start_of(const struct path_function *f, const struct numbering *n, uint32_t edge)
 {
-	if (edge >= r->numbering.given)
+	if (edge >= n->given)
 		return PATH_AGAIN;
-	return r->function.graph.links.p[edge].kind == EXACT_LINK_ENTRY ? PATH_ENTRY : PATH_ENTERED;
+	return f->graph.links.p[edge].kind == EXACT_LINK_ENTRY ? PATH_ENTRY : PATH_ENTERED;
 }
 
-static uint8_t end_of(const struct reading *r, uint32_t edge)
+static uint8_t end_of(const struct path_function *f, const struct numbering *n, uint32_t edge)
 {
-	if (r->numbering.cut[edge])
+	if (n->cut[edge])
 		return PATH_NEXT;
-	switch (r->function.graph.links.p[edge].kind) {
+	switch (f->graph.links.p[edge].kind) {
 	case EXACT_LINK_RETURN:
 		return PATH_RETURN;
 	case EXACT_LINK_TAIL:
@@ -50,37 +50,44 @@ static uint8_t end_of(const struct reading *r, uint32_t edge)
 }
 
 /* 0: a table that several jumps share. */
-static uint64_t next_of(const struct reading *r, uint32_t edge)
+static uint64_t next_of(const struct path_function *f, const struct numbering *n, uint32_t edge)
 {
-	const struct exact_function *f = &r->function.graph;
-	uint32_t to = f->links.p[edge].to;
+	uint32_t to = f->graph.links.p[edge].to;
 
-	return r->numbering.cut[edge] && to < f->blocks.n ? f->blocks.p[to].start : 0;
+	return n->cut[edge] && to < f->graph.blocks.n ? f->graph.blocks.p[to].start : 0;
 }
 
 /* Blocks are numbers in the list until all are there. */
+static bool shape_of(const struct path_function *f, const struct numbering *n,
+	const number_path *path, block_list *blocks, struct path_shape *out)
+{
+	uint32_t last = path->p[path->n - 1];
+	size_t first = blocks->n;
+
+	for (size_t i = 0; i + 1 < path->n; i++) {
+		uint32_t to = n->dag.edge[path->p[i]].to;
+
+		if (to < f->graph.blocks.n)
+			*vec_add(blocks) = f->graph.blocks.p[to].start;
+	}
+	*out = (struct path_shape){.start = start_of(f, n, path->p[0]),
+		.end = end_of(f, n, last),
+		.n = (uint32_t)(blocks->n - first),
+		.blocks = (const uint64_t *)(uintptr_t)first,
+		.next = next_of(f, n, last)};
+	return out->n;
+}
+
 static void add_row(struct reading *r, uint64_t count, const uint64_t *sums)
 {
-	const struct exact_function *f = &r->function.graph;
-	const struct graph_edge *edges = r->numbering.dag.edge;
-	uint32_t last = r->path.p[r->path.n - 1];
-	size_t first = r->rows->blocks.n;
+	struct path_row row = {
+		.procedure = r->function.graph.start, .is_path = true, .count = count};
 
-	for (size_t i = 0; i + 1 < r->path.n; i++)
-		if (edges[r->path.p[i]].to < f->blocks.n)
-			*vec_add(&r->rows->blocks) = f->blocks.p[edges[r->path.p[i]].to].start;
-	if (r->rows->blocks.n == first)
+	if (!shape_of(&r->function, &r->numbering, &r->path, &r->rows->blocks, &row.shape))
 		return; /* an entry that is counted apart, or a table */
-	*vec_add(&r->rows->list) = (struct path_row){.procedure = f->start,
-		.is_path = true,
-		.shape = {.start = start_of(r, r->path.p[0]),
-			.end = end_of(r, last),
-			.n = (uint32_t)(r->rows->blocks.n - first),
-			.blocks = (const uint64_t *)(uintptr_t)first,
-			.next = next_of(r, last)},
-		.count = count};
 	for (uint64_t i = 0; sums && i + 1 < r->map.layout.stride; i++)
-		r->rows->list.p[r->rows->list.n - 1].metrics[i] = sums[i];
+		row.metrics[i] = sums[i];
+	*vec_add(&r->rows->list) = row;
 }
 
 /* What was measured follows the counter, in arrays. */
@@ -262,4 +269,15 @@ void path_rows_deinit(struct path_rows *r)
 {
 	vec_deinit(&r->list);
 	vec_deinit(&r->blocks);
+}
+
+bool paths_read_shape(const struct path_function *f, const struct numbering *n, uint64_t number,
+	number_path *memory, block_list *blocks, struct path_shape *out)
+{
+	blocks->n = 0;
+	numbering_decode(n, number, memory);
+	if (!shape_of(f, n, memory, blocks, out))
+		return false;
+	out->blocks = blocks->p;
+	return true;
 }

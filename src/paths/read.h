@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "paths/map.h"
 #include "store/paths.h"
 
 struct path_rows {
@@ -42,5 +43,10 @@ struct paths_read_summary {
 /* Fills rows, which are empty at first. -EBADMSG when the map is damaged or words are missing. */
 int paths_read(
 	const struct paths_source *s, struct path_rows *rows, struct paths_read_summary *sum);
+
+/* The shape of a path of a function, by number; its blocks are in the list, in place of what was
+ * there. False when it goes through none: an entry that is counted apart. */
+bool paths_read_shape(const struct path_function *f, const struct numbering *n, uint64_t number,
+	number_path *memory, block_list *blocks, struct path_shape *out);
 
 #endif

@@ -198,7 +198,7 @@ static struct call_tree *read_back(struct context_summary *sum)
 {
 	struct call_tree *tree = call_tree_create(NULL);
 	struct err e = {0};
-	int rc = context_arena_load(path, &the_map, 1, tree, sum, &e);
+	int rc = context_arena_load(path, &the_map, 1, tree, NULL, sum, &e);
 
 	if (rc)
 		fail_msg("%s", e.text);

@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(file + CONTEXT_FIRST, data, size);
 	make_map(&map);
-	if (!context_arena_read(file, CONTEXT_FIRST + size, &map, 1, tree, &sum)) {
+	if (!context_arena_read(file, CONTEXT_FIRST + size, &map, 1, tree, NULL, &sum)) {
 		call_tree_pack(tree, &packed);
 		require(!blob_context.check(packed.p, packed.n));
 	}

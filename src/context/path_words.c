@@ -1,0 +1,189 @@
+#include "context/path_words.h"
+
+#include "base/cursor.h"
+#include "base/mem.h"
+#include "edit/endings.h"
+#include "rt/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRAY_MOST 256 /* potential paths of a procedure: every record has a counter for each */
+#define PATHS_MOST ((uint64_t)1 << 56)
+
+/*
+ * A map:
+ *
+ *   u64     MAP_MAGIC
+ *   uleb    bytes of the map of contexts; it follows
+ *   uleb    procedures that are left out
+ *   uleb    words, of each procedure of the map
+ *   ...     the map of paths
+ */
+#define MAP_MAGIC 0x3168746150784374
+
+void path_words_init(
+	struct path_words *w, struct edit *edit, const struct guide *guide, bool atomic)
+{
+	struct exact_scene *scene = &w->choosing.scene;
+
+	*w = (struct path_words){.choosing = {.guide = guide, .variable = 2, .most = PATHS_MOST},
+		.code = {.edit = edit, .atomic = atomic, .records = true}};
+	scene->edit = edit;
+	scene->n = edit_functions(edit, &scene->functions);
+	scene->never = endings_find(scene->functions, scene->n);
+}
+
+void path_words_deinit(struct path_words *w)
+{
+	free(w->choosing.scene.never);
+	choosing_deinit(&w->choosing);
+	paths_code_deinit(&w->code);
+}
+
+/* ---- code ---- */
+
+/* Whether it begins in one place and has no choice. */
+static bool has_one_path(const struct exact_function *f)
+{
+	uint32_t outside = exact_outside(f);
+	_cleanup_free_ bool *seen = xcalloc(outside + 1, sizeof *seen);
+
+	vec_each (l, &f->links) {
+		if (seen[l->from])
+			return false;
+		seen[l->from] = true;
+	}
+	return true;
+}
+
+bool *path_words_recorded(struct path_words *w)
+{
+	const struct exact_scene *scene = &w->choosing.scene;
+	bool *recorded = xcalloc(scene->n + 1, sizeof *recorded);
+
+	for (size_t i = 0; i < scene->n; i++) {
+		if (!scene->functions[i]->chosen || scene->functions[i]->refused)
+			continue;
+		choose_model(&w->choosing, scene->functions[i]);
+		recorded[i] = !has_one_path(&w->choosing.model.graph);
+	}
+	return recorded;
+}
+
+/* Whether how often it was entered tells all: it has one path, which calls nobody or ends with a
+ * call that never comes back. */
+static bool is_told(const struct survey_function *f, const struct choosing *c)
+{
+	if (c->numbering.total != 1 || f->calls > 1)
+		return false;
+	vec_each (l, &c->model.graph.links)
+		if (l->kind == EXACT_LINK_AWAY || l->kind == EXACT_LINK_STOP)
+			return true;
+	return !f->calls;
+}
+
+static void count_paths(
+	struct path_words *w, const struct survey_function *f, struct context_procedure *p)
+{
+	struct choosing *c = &w->choosing;
+
+	if (c->model.how == PATH_HOW_HASH) /* one block has more ways out than an array should */
+		c->model.how = PATH_HOW_ARRAY;
+	c->model.first = w->words;
+	w->words += c->numbering.total;
+	if (f->keeps) {
+		p->paths = (uint16_t)c->numbering.total;
+		paths_code_insert(&w->code,
+			&(struct paths_body){
+				.chosen = c, .model = &c->model, .below = p->counts + p->paths});
+	}
+	paths_map_add(&w->writer, &c->model);
+}
+
+void path_words_add(
+	struct path_words *w, const struct survey_function *f, struct context_procedure *p)
+{
+	struct choosing *c = &w->choosing;
+	uint32_t room = CONTEXT_COUNTS_MAX - p->counts;
+
+	c->array = room < ARRAY_MOST ? room : ARRAY_MOST;
+	choose_paths(c, f->function);
+	if (f->keeps ? c->numbering.total <= room : is_told(f, c))
+		count_paths(w, f, p);
+	else
+		w->left_out++;
+	choose_end(c);
+}
+
+/* ---- maps ---- */
+
+void path_words_put(struct path_words *w, const struct context_map *m, struct buf *out)
+{
+	struct path_layout layout = {.words = w->words, .stride = 1, .hash = w->words};
+	struct buf context = {0};
+
+	context_map_put(m, &context);
+	buf_u64(out, MAP_MAGIC);
+	buf_uleb(out, context.n);
+	buf_put(out, context.p, context.n);
+	buf_uleb(out, w->left_out);
+	vec_each (p, &m->procedures)
+		buf_uleb(out, p->paths);
+	paths_map_finish(&w->writer, &layout, &m->id, m->path, out);
+	buf_deinit(&context);
+}
+
+static int read_words(struct path_words_map *m, struct cursor *at)
+{
+	struct paths_map_reader r;
+	uint64_t all = 0;
+
+	m->left_out = cursor_uleb(at);
+	vec_each (p, &m->context.procedures) {
+		uint64_t words = cursor_uleb(at);
+
+		if (words > (uint64_t)CONTEXT_COUNTS_MAX - p->counts)
+			return -EBADMSG;
+		p->paths = (uint16_t)words;
+		all += words ? words : 1;
+	}
+	m->size = cursor_left(at);
+	m->paths = cursor_bytes(at, m->size);
+	if (at->failed || paths_map_open(&r, m->paths, m->size) || r.layout.words > all)
+		return -EBADMSG;
+	return 0;
+}
+
+int path_words_read(struct path_words_map *m, const void *p, size_t n)
+{
+	struct cursor at = cursor_over(p, n), context;
+	uint64_t size;
+	int rc;
+
+	*m = (struct path_words_map){0};
+	if (cursor_u64(&at) != MAP_MAGIC)
+		return context_map_read(&m->context, p, n);
+	size = cursor_uleb(&at);
+	context = cursor_slice(&at, size);
+	if (at.failed)
+		return -EBADMSG;
+	rc = context_map_read(&m->context, context.at, cursor_left(&context));
+	if (rc)
+		return rc;
+	rc = read_words(m, &at);
+	if (rc)
+		context_map_deinit(&m->context);
+	return rc;
+}
+
+const char *path_words_original(const void *p, size_t n)
+{
+	struct cursor at = cursor_over(p, n);
+
+	if (cursor_u64(&at) != MAP_MAGIC)
+		return context_map_path(p, n);
+	n = cursor_uleb(&at);
+	return context_map_path(at.at, n);
+}
