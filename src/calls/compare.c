@@ -22,19 +22,39 @@ static void add_path(struct call_score *sum, enum call_verdict v, uint32_t degre
 	sum->degrees[degree - 1].weight += weight;
 }
 
+/* Who called the frame that the map asks for; false when it asks for nothing. */
+static bool ask(const struct call_comparison *c, const struct unfolded_context *all,
+	const struct unfolded_context *one, const struct call_frame *frame,
+	struct call_frame *caller)
+{
+	const struct call_tree *from = call_map_tree(c->truth);
+	int64_t height;
+
+	if (!call_map_ask(c->map, one->kind, frame, &height))
+		return false;
+	while (one->height > height && one->caller != CALL_NONE)
+		one = &all[one->caller];
+	/* Elsewhere the word is no return address. */
+	*caller = (struct call_frame){0};
+	if (one->height == height && one->caller != CALL_NONE)
+		*caller = frame_of(from, &all[one->caller]);
+	caller->height = height;
+	return true;
+}
+
 /* The path of a context of the truth, in the map that is judged. */
 static void compare_one(const struct call_comparison *c, const struct unfolded_context *all,
 	const struct unfolded_context *one, uint64_t weight, struct call_score *sum)
 {
 	const struct call_tree *from = call_map_tree(c->truth);
 	uint32_t node = call_tree_copy_path(call_map_tree(c->map), from, one->path);
-	bool told = c->key == CALL_BY_CALLER && one->caller != CALL_NONE;
+	bool told = c->key == CALL_BY_CALLER;
 	struct call_frame frame = frame_of(from, one), caller;
 	struct call_answer answer;
 	enum call_verdict v;
 
 	if (told)
-		caller = frame_of(from, &all[one->caller]);
+		told = ask(c, all, one, &frame, &caller);
 	v = call_map_judge(c->map, one->kind, &frame, told ? &caller : NULL, node, &answer);
 	add_path(sum, v, answer.degree, weight);
 	if (c->wrong && v > PATH_FIRST)

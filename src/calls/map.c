@@ -1,8 +1,6 @@
-#include "calls/map.h"
+#include "calls/map_internal.h"
 
-#include "base/hmap.h"
 #include "base/mem.h"
-#include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,54 +11,6 @@
 
 #define SAMPLED "sampled" /* the metric of heights */
 
-/* Compared as bytes: there is nothing between the fields. */
-struct place_key {
-	uint64_t image, procedure;
-	int64_t height;
-	uint64_t kind;
-};
-
-struct place {
-	struct place_key key;
-	uint32_t first, n; /* candidates, linked */
-};
-
-struct candidate {
-	uint32_t node; /* the path */
-	uint32_t leaf; /* its height, which counts */
-	uint32_t next;
-};
-
-/* Compared as bytes. */
-struct procedure_key {
-	uint64_t image, procedure;
-};
-
-/* A procedure, and who was seen calling it. */
-struct called {
-	struct procedure_key key;
-	uint32_t first, pad; /* of its steps, linked */
-};
-
-/* From a frame to its caller's. */
-struct step {
-	struct procedure_key caller;
-	int64_t down; /* how much lower the caller's height is */
-	uint64_t count;
-	uint32_t next, pad;
-};
-
-struct call_map {
-	struct call_tree *tree;
-	struct hmap places; /* struct place */
-	VEC(struct candidate) candidates;
-	struct hmap called; /* struct called */
-	VEC(struct step) steps;
-};
-
-/* What a guess may take: levels of callers, and steps looked at in all. */
-enum { GUESS_DEEP = 40, GUESS_STEPS = 400 };
-
 struct call_map *call_map_create(void)
 {
 	struct call_map *m = xcalloc(1, sizeof *m);
@@ -70,6 +20,7 @@ struct call_map *call_map_create(void)
 	m->tree = call_tree_create(&names);
 	hmap_init(&m->places, sizeof(struct place), sizeof(struct place_key));
 	hmap_init(&m->called, sizeof(struct called), sizeof(struct procedure_key));
+	hmap_init(&m->hashed, sizeof(struct hashed), sizeof(uint64_t));
 	return m;
 }
 
@@ -80,6 +31,8 @@ void call_map_destroy(struct call_map *m)
 	call_tree_destroy(m->tree);
 	hmap_deinit(&m->places);
 	hmap_deinit(&m->called);
+	hmap_deinit(&m->hashed);
+	vec_deinit(&m->namesakes);
 	vec_deinit(&m->candidates);
 	vec_deinit(&m->steps);
 	free(m);
@@ -111,11 +64,6 @@ void call_map_height(const struct call_map *m, size_t number, struct call_height
 
 /* ---- looking up ---- */
 
-static struct place_key key_of(enum stack_kind kind, const struct call_frame *f)
-{
-	return (struct place_key){f->image, f->procedure, f->height, kind};
-}
-
 /* By what was sampled, then by what was seen, then by age. */
 static bool is_likelier(
 	const struct call_map *m, const struct candidate *a, const struct candidate *b)
@@ -143,8 +91,7 @@ static const struct candidate *likeliest(const struct call_map *m, const struct 
 	return best;
 }
 
-static struct candidate *find_candidate(
-	const struct call_map *m, const struct place *p, uint32_t node)
+struct candidate *call_map_candidate(const struct call_map *m, const struct place *p, uint32_t node)
 {
 	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next)
 		if (m->candidates.p[i].node == node)
@@ -152,24 +99,10 @@ static struct candidate *find_candidate(
 	return NULL;
 }
 
-static bool is_called_by(
-	const struct call_map *m, const struct candidate *c, const struct call_frame *caller)
-{
-	uint32_t parent = call_tree_node(m->tree, c->node)->parent;
-	const struct call_place *at;
-
-	if (parent == CALL_NONE)
-		return false;
-	at = &call_tree_node(m->tree, parent)->at;
-	return at->image == caller->image && at->procedure == caller->procedure;
-}
-
-/* Who is called again, directly or not, is below its first caller and not its last: then nothing
- * matches, and nothing is known better. */
 uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_frame *caller, uint32_t *others)
 {
-	struct place_key key = key_of(kind, frame);
+	struct place_key key = call_map_key(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
 	const struct candidate *best = NULL;
 	uint32_t n = 0;
@@ -177,7 +110,7 @@ uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next) {
 		const struct candidate *c = &m->candidates.p[i];
 
-		if (!is_called_by(m, c, caller))
+		if (!call_map_is_called_by(m, i, caller))
 			continue;
 		n++;
 		if (!best || is_likelier(m, c, best))
@@ -192,7 +125,7 @@ uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, uint32_t *others)
 {
-	struct place_key key = key_of(kind, frame);
+	struct place_key key = call_map_key(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
 	const struct candidate *best = likeliest(m, p);
 
@@ -202,8 +135,7 @@ uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 
 /* ---- learning ---- */
 
-/* The node of a call from this one: an ancestor, if it is the same procedure. */
-static uint32_t call_from(struct call_map *m, uint32_t node, const struct call_frame *f)
+uint32_t call_map_call_from(struct call_map *m, uint32_t node, const struct call_frame *f)
 {
 	for (uint32_t up = node; up != CALL_NONE; up = call_tree_node(m->tree, up)->parent) {
 		const struct call_place *at = &call_tree_node(m->tree, up)->at;
@@ -215,11 +147,11 @@ static uint32_t call_from(struct call_map *m, uint32_t node, const struct call_f
 		m->tree, node, &(struct call_place){.image = f->image, .procedure = f->procedure});
 }
 
-/* The node's leaf for this height, which the index knows then. */
-static uint32_t leaf_of(
+/* The candidate for the node at this height, which the index knows then. */
+static uint32_t candidate_of(
 	struct call_map *m, uint32_t node, enum stack_kind kind, const struct call_frame *f)
 {
-	struct place_key key = key_of(kind, f);
+	struct place_key key = call_map_key(kind, f);
 	struct place *p;
 	struct candidate *c;
 	bool fresh;
@@ -227,11 +159,11 @@ static uint32_t leaf_of(
 	p = hmap_put(&m->places, &key, &fresh);
 	if (fresh)
 		p->first = CALL_NONE;
-	c = find_candidate(m, p, node);
+	c = call_map_candidate(m, p, node);
 	if (c)
-		return c->leaf;
+		return (uint32_t)(c - m->candidates.p);
 	c = vec_add(&m->candidates);
-	*c = (struct candidate){.node = node, .next = p->first};
+	*c = (struct candidate){.node = node, .next = p->first, .caller = CALL_NONE};
 	c->leaf = call_tree_child(m->tree, node,
 		&(struct call_place){.image = CALL_MAP_HEIGHT,
 			.procedure = (uint64_t)f->height,
@@ -239,7 +171,7 @@ static uint32_t leaf_of(
 			.recursive = true});
 	p->first = (uint32_t)m->candidates.n - 1;
 	p->n++;
-	return c->leaf;
+	return p->first;
 }
 
 uint16_t call_map_step_hash(const struct call_place *caller)
@@ -265,74 +197,6 @@ static void note_step(struct call_map *m, uint32_t node, uint32_t caller, enum s
 	call_tree_node(m->tree, leaf)->count++;
 }
 
-/* ---- guessing ---- */
-
-static void learn_step(
-	struct call_map *m, const struct call_frame *callee, const struct call_frame *caller)
-{
-	struct procedure_key key = {callee->image, callee->procedure};
-	struct procedure_key by = {caller->image, caller->procedure};
-	int64_t down = callee->height - caller->height;
-	bool fresh;
-	struct called *c = hmap_put(&m->called, &key, &fresh);
-
-	if (fresh)
-		c->first = CALL_NONE;
-	for (uint32_t i = c->first; i != CALL_NONE; i = m->steps.p[i].next) {
-		struct step *s = &m->steps.p[i];
-
-		if (s->down == down && !memcmp(&s->caller, &by, sizeof by)) {
-			s->count++;
-			return;
-		}
-	}
-	*vec_add(&m->steps) =
-		(struct step){.caller = by, .down = down, .count = 1, .next = c->first};
-	c->first = (uint32_t)m->steps.n - 1;
-}
-
-/* The best so far is the one whose steps were seen most, the least of them counting. */
-struct guess {
-	enum stack_kind kind;
-	unsigned steps;
-};
-
-/* The likeliest path to a frame, and how often what it is made of was seen. */
-static uint32_t guess_path(struct call_map *m, struct guess *g, const struct call_frame *f,
-	unsigned depth, uint64_t *weight)
-{
-	struct procedure_key key = {f->image, f->procedure};
-	const struct called *c = hmap_get(&m->called, &key);
-	uint32_t best = CALL_NONE;
-
-	*weight = 0;
-	for (uint32_t i = c ? c->first : CALL_NONE; i != CALL_NONE; i = m->steps.p[i].next) {
-		const struct step s = m->steps.p[i];
-		struct call_frame up = {s.caller.image, s.caller.procedure, f->height - s.down};
-		uint64_t found = UINT64_MAX;
-		uint32_t others, node;
-
-		if (s.count <= *weight || up.height <= 0 || ++g->steps > GUESS_STEPS)
-			continue;
-		node = call_map_find(m, g->kind, &up, &others);
-		if (node == CALL_NONE && depth)
-			node = guess_path(m, g, &up, depth - 1, &found);
-		if (node == CALL_NONE || (found < s.count ? found : s.count) <= *weight)
-			continue;
-		*weight = found < s.count ? found : s.count;
-		best = call_from(m, node, f);
-	}
-	return best;
-}
-
-uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
-{
-	struct guess g = {.kind = kind};
-	uint64_t weight;
-
-	return guess_path(m, &g, frame, GUESS_DEEP, &weight);
-}
-
 /* ---- judging ---- */
 
 static uint32_t verdict_node(const struct call_map *m, enum call_verdict v)
@@ -345,7 +209,7 @@ enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_frame *caller, uint32_t node,
 	struct call_answer *answer)
 {
-	struct place_key key = key_of(kind, frame);
+	struct place_key key = call_map_key(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
 	uint32_t others, best;
 
@@ -359,7 +223,7 @@ enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 	answer->node = best;
 	if (best == node)
 		return others ? PATH_FIRST : PATH_PRECISE;
-	return find_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
+	return call_map_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
 }
 
 static uint32_t place_prefix(struct call_map *m, const struct call_prefix *prefix)
@@ -376,7 +240,7 @@ uint32_t call_map_path(struct call_map *m, const struct call_prefix *prefix,
 	uint32_t node = place_prefix(m, prefix);
 
 	for (size_t i = n; i-- > 0;)
-		node = call_from(m, node, &frames[i]);
+		node = call_map_call_from(m, node, &frames[i]);
 	return node;
 }
 
@@ -384,19 +248,22 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 	const struct call_frame *frames, size_t n)
 {
 	_cleanup_free_ uint32_t *path = xcalloc(n + 1, sizeof *path);
-	uint32_t node = place_prefix(m, prefix);
+	uint32_t node = place_prefix(m, prefix), last = CALL_NONE;
 
 	for (size_t i = n; i-- > 0;)
-		path[i] = node = call_from(m, node, &frames[i]);
+		path[i] = node = call_map_call_from(m, node, &frames[i]);
 	for (size_t i = 0; i < n; i++) {
-		struct call_node *leaf =
-			call_tree_node(m->tree, leaf_of(m, path[i], kind, &frames[i]));
+		uint32_t candidate = candidate_of(m, path[i], kind, &frames[i]);
+		struct call_node *leaf = call_tree_node(m->tree, m->candidates.p[candidate].leaf);
 
 		leaf->count++;
 		leaf->metrics[0] += !i;
+		if (i)
+			m->candidates.p[last].caller = candidate;
+		last = candidate;
 		if (!i)
 			continue;
-		learn_step(m, &frames[i - 1], &frames[i]);
+		call_map_learn_step(m, &frames[i - 1], &frames[i], 1);
 		note_step(m, path[i - 1], path[i], kind, &frames[i - 1],
 			frames[i - 1].height - frames[i].height);
 	}
@@ -453,13 +320,15 @@ static bool take_node(struct call_map *m, uint32_t number)
 		       f.height >= 0;
 	if (n->at.image == CALL_MAP_STEP)
 		return n->at.recursive && n->parent != CALL_NONE;
-	if (n->at.image != CALL_MAP_HEIGHT)
+	if (n->at.image != CALL_MAP_HEIGHT) {
+		call_map_name(m, &n->at);
 		return !n->at.recursive;
+	}
 	if (!n->at.recursive || n->parent == CALL_NONE || kind >= STACK_KINDS)
 		return false;
 	f.image = call_tree_node(m->tree, n->parent)->at.image;
 	f.procedure = call_tree_node(m->tree, n->parent)->at.procedure;
-	leaf_of(m, n->parent, (enum stack_kind)kind, &f);
+	candidate_of(m, n->parent, (enum stack_kind)kind, &f);
 	return true;
 }
 
@@ -473,6 +342,9 @@ int call_map_add(struct call_map *m, const void *p, size_t n)
 	for (uint32_t i = before, end = call_tree_size(m->tree); i < end; i++)
 		if (!take_node(m, i))
 			return -EBADMSG;
+	for (uint32_t i = before, end = call_tree_size(m->tree); i < end; i++)
+		if (call_tree_node(m->tree, i)->at.image == CALL_MAP_STEP)
+			call_map_take_step(m, i);
 	return 0;
 }
 

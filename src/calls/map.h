@@ -100,7 +100,18 @@ size_t call_map_join(const struct call_map *m, enum stack_kind kind,
  */
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, uint32_t *others);
-/* The same among those that were called by this procedure; all if none was. */
+/*
+ * Where there are several: the frame, by its height, whose caller tells them apart best. It may be
+ * further out. False when there is nothing to tell.
+ */
+bool call_map_ask(const struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
+	int64_t *height);
+/*
+ * The likeliest among those that have this caller; of all if none has. The caller's height is not
+ * its own but that of the frame that it called: modulo CALL_HEIGHT_TOLD, which is what samples
+ * tell; 0: of the frame itself.
+ */
+#define CALL_HEIGHT_TOLD (8 << 16)
 uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_frame *caller, uint32_t *others);
 

@@ -137,6 +137,7 @@ static void test_ranks(void **s)
 	assert_int_equal(call_map_find(m, STACK_MAIN, &often[0], &others), a);
 	assert_int_equal(others, 1);
 	/* The caller tells them apart, unless it was never seen. */
+	often[1].height = seldom[1].height = often[2].height = 0;
 	assert_int_equal(call_map_find_called(m, STACK_MAIN, &often[0], &often[1], &others), a);
 	assert_int_equal(others, 0);
 	assert_int_equal(call_map_find_called(m, STACK_MAIN, &often[0], &seldom[1], &others), b);
@@ -147,6 +148,51 @@ static void test_ranks(void **s)
 }
 
 /* Each depth of a recursion is another height of one path. */
+/* The way to a procedure differs two frames out, below a recursion: nobody's own caller tells. */
+static void ask_for_a_frame_further_out(struct call_map *m)
+{
+	struct call_frame f[] = {{IMAGE, 4, 160}, {IMAGE, 3, 128}, {IMAGE, 3, 96}, {IMAGE, 3, 64},
+		{IMAGE, 1, 32}, {IMAGE, 9, 8}};
+	struct call_frame caller = {IMAGE, 1, 64}, own = {IMAGE, 3, 0}, moved = {IMAGE, 2, 64};
+	uint32_t a, b, others;
+	int64_t height;
+
+	a = call_map_path(m, NULL, f, 6);
+	f[4].procedure = 2;
+	b = call_map_path(m, NULL, f, 6);
+	assert_true(call_map_ask(m, STACK_MAIN, &f[0], &height));
+	assert_int_equal(height, 64);
+	assert_int_equal(call_map_find_called(m, STACK_MAIN, &f[0], &caller, &others), a);
+	assert_int_equal(others, 0);
+	/* Samples tell a part of the height. */
+	moved.height += CALL_HEIGHT_TOLD;
+	assert_int_equal(call_map_find_called(m, STACK_MAIN, &f[0], &moved, &others), b);
+	assert_int_equal(others, 0);
+	call_map_find_called(m, STACK_MAIN, &f[0], &own, &others);
+	assert_int_equal(others, 1);
+	assert_false(call_map_ask(m, STACK_MAIN, &f[4], &height));
+}
+
+static void test_asks(void **s)
+{
+	struct call_frame f[] = {{IMAGE, 4, 160}, {IMAGE, 3, 128}, {IMAGE, 3, 96}, {IMAGE, 3, 64},
+		{IMAGE, 1, 32}, {IMAGE, 9, 8}};
+	struct call_map *m = call_map_create(), *read = call_map_create();
+	struct buf packed = {0};
+
+	(void)s;
+	call_map_learn(m, NULL, STACK_MAIN, f, 6);
+	f[4].procedure = 2;
+	call_map_learn(m, NULL, STACK_MAIN, f, 6);
+	ask_for_a_frame_further_out(m);
+	call_map_pack(m, &packed);
+	assert_int_equal(call_map_add(read, packed.p, packed.n), 0);
+	ask_for_a_frame_further_out(read);
+	buf_deinit(&packed);
+	call_map_destroy(m);
+	call_map_destroy(read);
+}
+
 static void test_recursion(void **s)
 {
 	struct call_frame f[202];
@@ -264,6 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finds_what_it_learned),
 		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_asks),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_cut_stacks),
 		cmocka_unit_test(test_guesses),

@@ -1,0 +1,92 @@
+/*
+ * What a path map is made of, for its parts: map.c, map_guess.c (who may have called), map_ask.c
+ * (which word of a stack tells paths apart).
+ */
+#ifndef CULPRIT_CALLS_MAP_INTERNAL_H
+#define CULPRIT_CALLS_MAP_INTERNAL_H
+
+#include "base/hmap.h"
+#include "base/vec.h"
+#include "calls/map.h"
+
+/* Compared as bytes: there is nothing between the fields. */
+struct place_key {
+	uint64_t image, procedure;
+	int64_t height;
+	uint64_t kind;
+};
+
+struct place {
+	struct place_key key;
+	uint32_t first, n; /* candidates, linked */
+};
+
+struct candidate {
+	uint32_t node; /* the path */
+	uint32_t leaf; /* its height, which counts */
+	uint32_t next;
+	uint32_t caller; /* the candidate that was last seen to call it; CALL_NONE */
+};
+
+/* Compared as bytes. */
+struct procedure_key {
+	uint64_t image, procedure;
+};
+
+/* A procedure, and who was seen calling it. */
+struct called {
+	struct procedure_key key;
+	uint32_t first, pad; /* of its steps, linked */
+};
+
+/* From a frame to its caller's. */
+struct step {
+	struct procedure_key caller;
+	int64_t down; /* how much lower the caller's height is */
+	uint64_t count;
+	uint32_t next, pad;
+};
+
+struct hashed {
+	uint64_t hash;
+	uint32_t first, pad; /* of those with this hash, linked */
+};
+
+struct namesake {
+	struct procedure_key key;
+	uint32_t next, pad;
+};
+
+struct call_map {
+	struct call_tree *tree;
+	struct hmap places; /* struct place */
+	VEC(struct candidate) candidates;
+	struct hmap called; /* struct called */
+	VEC(struct step) steps;
+	struct hmap hashed; /* struct hashed: procedures by call_map_step_hash */
+	VEC(struct namesake) namesakes;
+};
+
+static inline struct place_key call_map_key(enum stack_kind kind, const struct call_frame *f)
+{
+	return (struct place_key){f->image, f->procedure, f->height, kind};
+}
+
+/* The node of a call from this one: an ancestor, if it is the same procedure. */
+uint32_t call_map_call_from(struct call_map *m, uint32_t node, const struct call_frame *f);
+struct candidate *call_map_candidate(
+	const struct call_map *m, const struct place *p, uint32_t node); /* NULL: none */
+
+/* Somebody was seen calling, so many times. */
+void call_map_learn_step(struct call_map *m, const struct call_frame *callee,
+	const struct call_frame *caller, uint64_t count);
+
+/* Whether a candidate has this caller (call_map_find_called). */
+bool call_map_is_called_by(
+	const struct call_map *m, uint32_t candidate, const struct call_frame *caller);
+
+/* Of a map that was read: takes the steps to callers from the node on, whose names it has all. */
+void call_map_name(struct call_map *m, const struct call_place *at);
+void call_map_take_step(struct call_map *m, uint32_t number);
+
+#endif
