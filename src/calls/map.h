@@ -112,6 +112,8 @@ bool call_map_ask(const struct call_map *m, enum stack_kind kind, const struct c
  * tell; 0: of the frame itself.
  */
 #define CALL_HEIGHT_TOLD (8 << 16)
+bool call_map_has_caller(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_frame *caller);
 uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_frame *caller, uint32_t *others);
 

@@ -131,6 +131,18 @@ bool call_map_is_called_by(
 	return false;
 }
 
+bool call_map_has_caller(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_frame *caller)
+{
+	struct place_key key = call_map_key(kind, frame);
+	const struct place *p = hmap_get(&m->places, &key);
+
+	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next)
+		if (call_map_is_called_by(m, i, caller))
+			return true;
+	return false;
+}
+
 /* ---- from a profile ---- */
 
 void call_map_name(struct call_map *m, const struct call_place *at)

@@ -186,7 +186,9 @@ static struct context_sample context_of(struct attribution *a, struct process *p
 		c.sp = s->caller;
 		c.owner = (uint64_t)p->pid << 32 | p->serial;
 	} else if (s->caller) {
-		c.caller = 1 + place_user(a, p, s->caller - 1, s->time, &c.caller_offset);
+		c.caller = 1 + place_user(a, p, CALLER_ADDRESS(s->caller) - 1, s->time,
+				       &c.caller_offset);
+		c.back = (uint32_t)(s->caller >> CALLER_SHIFT);
 	}
 	return c;
 }

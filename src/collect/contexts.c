@@ -13,6 +13,7 @@
 enum {
 	MOST_SAMPLES = 1 << 18,    /* different ones between two flushes */
 	MOST_FRAMES = 1024,        /* of a stack */
+	MOST_WISHES = 8,           /* of one sample, between two flushes */
 	FIRST_FRAME = 256,         /* bytes between the base and who was called first */
 	MOST_JUDGEMENTS = 1 << 20, /* that wait for a flush */
 	COROUTINE = 1 << 20,       /* bytes of a stack whose size nobody knows, at most */
@@ -169,7 +170,13 @@ static bool depth_of(const struct contexts *c, const struct context_sample *s, u
 	return root;
 }
 
-/* The sample's frame, and its caller if that was told; false when the height is not known. */
+/* The height of the frame whose caller was told, as far as it is known. */
+static int64_t told_height(const struct context_sample *s)
+{
+	return (8 * (int64_t)s->back - 8) & (CALL_HEIGHT_TOLD - 1);
+}
+
+/* The sample's frame, and a caller if that was told; false when the height is not known. */
 static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
 	struct call_frame *frame, struct call_frame *caller)
 {
@@ -178,7 +185,7 @@ static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
 
 	*frame = contexts_frame(c, s->image, s->offset, told ? (int64_t)(depth - size) : 0);
 	if (told && s->caller)
-		*caller = contexts_frame(c, s->caller - 1, s->caller_offset, 0);
+		*caller = contexts_frame(c, s->caller - 1, s->caller_offset, told_height(s));
 	return told;
 }
 
@@ -451,30 +458,51 @@ bool contexts_in_kernel_thread(const struct context_sample *s)
 	return s->kernel && s->image == IMAGE_NUMBER_UNKNOWN && !s->offset;
 }
 
-enum context_wish contexts_sample(
-	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *back)
+/* What is not known, or could be known better; asked again when the map has learned. */
+static enum context_wish wish_of(
+	struct contexts *c, const struct context_sample *s, const struct program *p, uint64_t *back)
 {
-	struct pending *p = hmap_get(&c->pending, s);
-	struct call_frame f;
+	enum stack_kind kind = kind_of(s->where);
+	struct call_frame f, caller;
+	int64_t height;
 	uint32_t others;
 	bool seen;
 
-	if (p) {
-		p->count += count;
-		return CONTEXT_WISH_NOTHING;
-	}
-	if (c->pending.n >= MOST_SAMPLES) {
-		c->statistics.refused += count;
-		return CONTEXT_WISH_NOTHING;
-	}
-	p = hmap_put(&c->pending, s, NULL);
-	p->count = count;
 	if (contexts_in_kernel_thread(s))
 		return CONTEXT_WISH_NOTHING;
 	contexts_find(c, s, &f, &seen, &others);
 	if (!seen)
 		return CONTEXT_WISH_STACK;
-	*back = (uint64_t)f.height + 8;
-	return others && !s->caller && kind_of(s->where) != STACK_OTHER ? CONTEXT_WISH_CALLER
-									: CONTEXT_WISH_NOTHING;
+	if (!others || kind == STACK_OTHER || !call_map_ask(p->known, kind, &f, &height))
+		return CONTEXT_WISH_NOTHING;
+	*back = (uint64_t)height + 8;
+	if (!s->caller || (*back / 8 & 0xffff) != s->back)
+		return CONTEXT_WISH_CALLER;
+	/* None of those that are known was called like this. */
+	frames_of_sample(c, s, &f, &caller);
+	return call_map_has_caller(p->known, kind, &f, &caller) ? CONTEXT_WISH_NOTHING
+								: CONTEXT_WISH_STACK;
+}
+
+enum context_wish contexts_sample(
+	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *back)
+{
+	const struct program *program = contexts_program(c, contexts_key(c, s->program));
+	uint32_t heights = (uint32_t)call_map_size(program->known) + 1;
+	struct pending *p = hmap_get(&c->pending, s);
+	enum context_wish wish;
+
+	if (!p && c->pending.n >= MOST_SAMPLES) {
+		c->statistics.refused += count;
+		return CONTEXT_WISH_NOTHING;
+	}
+	if (!p)
+		p = hmap_put(&c->pending, s, NULL);
+	p->count += count;
+	if (p->heights == heights || p->wishes >= MOST_WISHES)
+		return CONTEXT_WISH_NOTHING;
+	p->heights = heights;
+	wish = wish_of(c, s, program, back);
+	p->wishes += wish != CONTEXT_WISH_NOTHING;
+	return wish;
 }

@@ -33,21 +33,21 @@ struct context_sample {
 	uint64_t offset;        /* of the program's instruction, */
 	uint64_t kernel_offset; /* of the kernel's if it was there */
 	uint64_t where;         /* WHERE_CONTEXT of it */
-	uint64_t caller_offset; /* of the call that led there, if it was asked for */
+	uint64_t caller_offset; /* of a call that led there, if it was asked for */
 	uint64_t sp, owner;     /* on a stack that nobody knows: of this process (stack_roots.h) */
 	uint32_t image;         /* numbers; */
 	uint32_t kernel;        /* the image's number + 1; 0: it was not there */
 	uint32_t caller;        /* the same */
 	uint32_t program;       /* the image that was executed */
 	uint32_t who;           /* with the event */
-	uint32_t none;
+	uint32_t back;          /* which call that was (driver.h) */
 };
 
 /* What would tell more of the path of samples like this one. */
 enum context_wish {
 	CONTEXT_WISH_NOTHING, /* also after the first of them */
 	CONTEXT_WISH_STACK,
-	CONTEXT_WISH_CALLER, /* which returns to `back` bytes below the base */
+	CONTEXT_WISH_CALLER, /* of a frame: the word that is `back` bytes below the base */
 };
 enum context_wish contexts_sample(
 	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *back);

@@ -9,6 +9,8 @@
 struct pending {
 	struct context_sample sample;
 	uint64_t count;
+	uint32_t heights; /* what the map had when its path was last looked for, + 1 */
+	uint32_t wishes;  /* for more, since the last flush */
 };
 
 /* Samples whose own stacks were walked. Compared as bytes up to the count. */

@@ -89,10 +89,13 @@ struct driver_bucket {
 struct driver_context {
 	u64 where;
 	u64 user; /* 0: the sample was in user mode, or there is no user */
-	/* Where the frame's call comes back, if user space asked for it; else 0. On a stack that
-	   nobody knows: the stack pointer. */
+	/* A return address, if user space asked for it, with which of them it is above
+	   CALLER_SHIFT (driver_seen's `back`, a part of it); else 0. On a stack that nobody knows:
+	   the stack pointer. */
 	u64 caller;
 };
+#define CALLER_SHIFT         48
+#define CALLER_ADDRESS(told) ((told) & ((1ull << CALLER_SHIFT) - 1))
 
 struct driver_context_bucket {
 	struct driver_context way[DRIVER_WAYS];

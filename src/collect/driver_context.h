@@ -52,7 +52,7 @@ static __always_inline u64 caller_of(const struct place *p, u32 back)
 	if (back && bpf_probe_read_user(
 			    &caller, sizeof caller, (const void *)(p->base - 8 * (u64)back)))
 		return 0;
-	return caller;
+	return CALLER_ADDRESS(caller) | (u64)back << CALLER_SHIFT;
 }
 
 /*
