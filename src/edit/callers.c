@@ -21,29 +21,17 @@ static void note(const struct edit *e, uint64_t address, bool *marks)
 		marks[number] = true;
 }
 
-/* False: which functions are exported is not known. */
-static bool note_exported(const struct edit *e, bool *outside)
-{
-	const struct elf_file *f = elf_out_file(e->out);
-	bool found = false;
+struct exporting {
+	const struct edit *edit;
+	bool *outside;
+};
 
-	for (size_t i = 0; i < f->nsections; i++) {
-		const Elf64_Shdr *s = &f->sections[i];
-		if (s->sh_type != SHT_DYNSYM)
-			continue;
-		found = true;
-		for (uint64_t n = 0; n < s->sh_size / sizeof(Elf64_Sym); n++) {
-			Elf64_Sym symbol;
-			const uint8_t *at = elf_out_bytes(
-				e->out, s->sh_addr + n * sizeof symbol, sizeof symbol);
-			if (!at)
-				return false;
-			memcpy(&symbol, at, sizeof symbol);
-			if (symbol.st_shndx != SHN_UNDEF)
-				note(e, symbol.st_value, outside);
-		}
-	}
-	return found;
+static void note_exported(void *arg, Elf64_Sym *symbol)
+{
+	const struct exporting *x = arg;
+
+	if (symbol->st_shndx != SHN_UNDEF)
+		note(x->edit, symbol->st_value, x->outside);
 }
 
 static bool is_moved(const struct edit_function *f)
@@ -67,7 +55,8 @@ bool *callers_outside(struct edit *e)
 	bool *outside = xcalloc(e->nfunctions + 1, sizeof *outside);
 	bool *inside = xcalloc(e->nfunctions + 1, sizeof *inside);
 	const struct image_data *data = program_data(e->program);
-	bool known = data && note_exported(e, outside);
+	bool known = data && elf_out_dynamic_symbols(
+				     e->out, note_exported, &(struct exporting){e, outside});
 
 	for (size_t i = 0; i < e->nfunctions; i++) {
 		if (e->list[i]->flow)

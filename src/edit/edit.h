@@ -7,8 +7,9 @@
  *         edit_on_edge(e, f, edge, snippet, arguments);
  *     edit_write(e, "/tmp/gzip", &err);
  *
- * A function keeps its old entry as its address for everybody who takes it: a jump there leads to
- * the new body. Functions that cannot be understood are left alone and say why. All addresses are
+ * Old entries become jumps to the new bodies. Where everything is known that takes a function's
+ * address, that is the new one; else it stays the old one for everybody. Functions that cannot be
+ * understood are left alone and say why. All addresses are
  * virtual addresses of the file.
  */
 #ifndef CULPRIT_EDIT_EDIT_H

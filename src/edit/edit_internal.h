@@ -1,8 +1,9 @@
 /*
  * An edit while it is made, for the files that make it: edit.c opens the file and judges its
  * functions, refs.c and patch.c say where old code leads into new, body.c makes the new bodies,
- * twin.c gives second copies what they need, pad.c makes frames larger, variable.c finds room for
- * variables, scratch.c says what code in them may use, emit.c places them and writes their bytes.
+ * entries.c gives functions new addresses, twin.c gives second copies what they need, pad.c makes
+ * frames larger, variable.c finds room for variables, scratch.c says what code in them may use,
+ * emit.c places them and writes their bytes.
  */
 #ifndef CULPRIT_EDIT_EDIT_INTERNAL_H
 #define CULPRIT_EDIT_EDIT_INTERNAL_H
@@ -145,6 +146,7 @@ struct function {
 	VEC(struct point) points; /* by address */
 	uint32_t *group;          /* by edge, as edit_edge_group says; NULL: each is one */
 	bool referred;            /* its address is taken, or code that nobody describes calls it */
+	bool kept;                /* its old address stays what the program sees of it */
 	bool undescribed;         /* without a frame description: only a symbol tells its extent */
 	size_t procedure;         /* its number in the image, once liveness was asked for */
 	VEC(struct insertion) insertions;
@@ -248,6 +250,18 @@ void twin_destroy_all(struct edit *e);
 /* Where a call was redirected to, once they are sorted; 0: it was not. */
 void redirect_sort(struct function *f);
 uint64_t redirect_find(const struct edit *e, const struct function *f, uint32_t insn);
+
+/* Whether an instruction only computes an address. */
+bool edit_is_lea(const struct edit *e, const struct flow_insn *i);
+
+/* ---- addresses of functions (entries.c) ---- */
+
+/* Once all bodies have their places: whose address can be the new one. */
+void entries_choose(struct edit *e);
+/* What an instruction that computes this address shall compute. */
+uint64_t entries_address(const struct edit *e, uint64_t old);
+/* Puts new addresses where the file has old ones. */
+int entries_write(struct edit *e, struct err *err);
 
 /* Places all bodies from edit.text on and writes them to out. */
 int emit_all(struct edit *e, struct buf *out, struct err *err);

@@ -234,6 +234,7 @@ void elf_out_destroy(struct elf_out *o)
 	vec_deinit(&o->sections);
 	vec_deinit(&o->symbols);
 	vec_deinit(&o->slots);
+	vec_deinit(&o->moved);
 	buf_deinit(&o->image);
 	elf_file_close(&o->file);
 	free(o->path);

@@ -18,6 +18,7 @@
 #ifndef CULPRIT_EDIT_ELF_OUT_H
 #define CULPRIT_EDIT_ELF_OUT_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,6 +52,15 @@ void *elf_out_patchable(struct elf_out *o, uint64_t vaddr, size_t n); /* or NULL
  * -ENOENT when the file is loaded anywhere and nothing relocates the word.
  */
 int elf_out_pointer(struct elf_out *o, uint64_t slot, uint64_t target, struct err *e);
+
+/*
+ * Shows all dynamic symbols, which may be changed. False when no section says how many there are.
+ */
+typedef void elf_out_symbol_fn(void *arg, Elf64_Sym *symbol);
+bool elf_out_dynamic_symbols(struct elf_out *o, elf_out_symbol_fn *show, void *arg);
+
+/* The same of those that a relocation asks for at a distance from what they say. */
+void elf_out_offset_symbols(struct elf_out *o, elf_out_symbol_fn *show, void *arg);
 
 /* A new segment, by ascending addresses on pages of their own; takes the bytes away. */
 void elf_out_segment(struct elf_out *o, uint64_t vaddr, uint32_t flags, struct buf *bytes);

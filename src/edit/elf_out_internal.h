@@ -49,6 +49,7 @@ struct elf_out {
 	bool slots_read;
 	struct edit_note note;
 	VEC(struct out_slot) slots;
+	VEC(uint64_t) moved; /* dynamic symbols that say something else: their addresses */
 	VEC(struct out_segment) segments;
 	VEC(struct out_section) sections;
 	VEC(struct out_symbol) symbols;
@@ -56,6 +57,9 @@ struct elf_out {
 
 /* What the dynamic section says under a tag. */
 bool out_dynamic(const struct elf_out *o, int64_t tag, uint64_t *value);
+
+/* Where the loader says that a table is (two tags: its address and size), and its file offset. */
+struct cursor out_table(const struct elf_out *o, int64_t where, int64_t how_long, uint64_t *offset);
 
 /* File offset of an address in new segments and of the headers. */
 static inline uint64_t out_offset(const struct elf_out *o, uint64_t vaddr)

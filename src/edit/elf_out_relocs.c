@@ -8,7 +8,7 @@
 
 enum { TAG_RELRSZ = 35, TAG_RELR = 36 }; /* which this libc's elf.h may not know */
 
-static struct cursor table(
+struct cursor out_table(
 	const struct elf_out *o, int64_t where, int64_t how_long, uint64_t *offset)
 {
 	uint64_t vaddr = 0, size = 0, left;
@@ -27,7 +27,7 @@ static void add_slot(struct elf_out *o, uint64_t at, uint64_t rela)
 static void read_rela(struct elf_out *o)
 {
 	uint64_t offset = 0;
-	struct cursor c = table(o, DT_RELA, DT_RELASZ, &offset);
+	struct cursor c = out_table(o, DT_RELA, DT_RELASZ, &offset);
 
 	while (cursor_left(&c) >= sizeof(Elf64_Rela)) {
 		uint64_t here = offset + cursor_offset(&c);
@@ -45,7 +45,7 @@ static void read_rela(struct elf_out *o)
 static void read_relr(struct elf_out *o)
 {
 	uint64_t offset, at = 0;
-	struct cursor c = table(o, TAG_RELR, TAG_RELRSZ, &offset);
+	struct cursor c = out_table(o, TAG_RELR, TAG_RELRSZ, &offset);
 
 	while (cursor_left(&c) >= 8 && o->slots.n < o->image.n) {
 		uint64_t entry = cursor_u64(&c);

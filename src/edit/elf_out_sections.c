@@ -121,6 +121,20 @@ static void put_symbols(struct tables *t, struct buf *symbols, struct buf *strin
 	}
 }
 
+/* Dynamic symbols that speak of new code say which section that is. */
+static void place_moved(const struct tables *t)
+{
+	vec_each (vaddr, &t->o->moved) {
+		uint8_t *at = elf_out_patchable(t->o, *vaddr, sizeof(Elf64_Sym));
+		Elf64_Sym symbol;
+		memcpy(&symbol, at, sizeof symbol);
+		uint16_t in = section_of(t, symbol.st_value);
+		if (in != SHN_ABS) /* which would mean that it is not relocated */
+			symbol.st_shndx = in;
+		memcpy(at, &symbol, sizeof symbol);
+	}
+}
+
 static size_t find_symtab(const struct tables *t)
 {
 	for (size_t i = 1; i < t->nold; i++)
@@ -218,6 +232,7 @@ void out_sections(struct elf_out *o, Elf64_Ehdr *header, uint64_t at, struct buf
 		return;
 	take_old(&t);
 	add_new(&t);
+	place_moved(&t);
 	add_symbols(&t);
 	put_names(&t);
 	struct buf headers = {0};

@@ -209,8 +209,9 @@ static void fix_copy(struct writer *w, const struct item *i, uint64_t at, uint8_
 	for (uint32_t n = 0; n < i->count; n++, insn++) {
 		uint64_t into = insn->address - first->address, end = into + insn->length;
 		if (insn->flags & FLOW_INSN_MEMORY)
-			put_relative(
-				out + end - flow_behind(insn) - 4, at + end, flow_target(insn));
+			put_relative(out + end - flow_behind(insn) - 4, at + end,
+				edit_is_lea(w->e, insn) ? entries_address(w->e, flow_target(insn))
+							: flow_target(insn));
 		else if (insn->kind == INSN_CALL)
 			put_relative(out + end - 4, at + end, outside(w, i->insn + n));
 	}
@@ -379,6 +380,7 @@ int emit_all(struct edit *e, struct buf *out, struct err *err)
 	memset(out->p + out->n, NOP, end - start);
 	out->n += end - start;
 	e->tables = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	entries_choose(e);
 	for (size_t i = 0; i < twin_copies(e); i++) {
 		const struct function *f = twin_copy(e, i);
 		struct writer w = {e, f, f->public.flow, f->body, out->p};

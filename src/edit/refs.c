@@ -24,7 +24,7 @@ static bool is_within(const struct procedure *p, uint64_t address)
 	return false;
 }
 
-static bool is_lea(const struct edit *e, const struct flow_insn *i)
+bool edit_is_lea(const struct edit *e, const struct flow_insn *i)
 {
 	const uint8_t *code = edit_code(e, i->address, i->length);
 	unsigned n = 0;
@@ -50,7 +50,7 @@ static void note_memory(struct refs *r, const struct flow_insn *i)
 	if (!f)
 		return;
 	f->referred |= f->public.procedure->start == flow_target(i);
-	if (is_lea(r->e, i))
+	if (edit_is_lea(r->e, i))
 		*vec_add(&r->entered) = flow_target(i);
 	else
 		edit_refuse(f, "data among its instructions", flow_target(i));

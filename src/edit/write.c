@@ -110,7 +110,7 @@ int edit_write(struct edit *e, const char *path, struct err *err)
 
 	e->text = elf_out_data(e->out, 0);
 	if ((r = place_runtime(e, &text, err)) < 0 || (r = emit_all(e, &text, err)) < 0 ||
-		(r = patch_write(e, err)) < 0)
+		(r = entries_write(e, err)) < 0 || (r = patch_write(e, err)) < 0)
 		return r;
 	uint64_t size = text.n, end = (e->text + size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	if (size) {

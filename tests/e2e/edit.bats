@@ -59,6 +59,29 @@ check() { # NAME COMPILER [FLAG...]
 	done
 }
 
+@test "pointers lead to new code where all that say them are known" {
+	compile addresses gcc -O2 -fcf-protection=none -DJUMPS
+	edit --strict old/a new/a
+	[ "$(new/a | tail -1)" = 001 ]
+	diff <(old/a | head -n -1) <(new/a | head -n -1)
+	# Others find the functions of a library by name; one of them is also meant at a distance.
+	gcc -O2 -w -fcf-protection=none -shared -fPIC -o libf.so -x c - <<<'
+		int f(int x) { return x + 4; }
+		int g(int x) { return f(x); }
+		void *behind = (char *)g + 1;'
+	edit --strict libf.so new/libf.so
+	cat >ask.py <<-'END'
+		import ctypes
+		l = ctypes.CDLL("new/libf.so")
+		first = lambda f: ctypes.cast(f, ctypes.POINTER(ctypes.c_ubyte))[0]
+		print(l.f(1) + l.g(2), first(l.f) == 0xe9, first(l.g) == 0xe9)
+	END
+	[ "$(python3 ask.py)" = "11 False True" ]
+	readelf -aW new/libf.so 2>&1 >/dev/null | tee said
+	[ ! -s said ]
+	[ "$(readelf --dyn-syms -W new/libf.so | awk '$8 == "f" { print $7 }')" = "$(readelf -SW new/libf.so | sed -n 's/.*\[ *\([0-9]*\)\] \.text\.edited .*/\1/p')" ]
+}
+
 @test "hard cases, static" {
 	check tables gcc -O2 -static
 	check threads gcc -O2 -static
