@@ -188,8 +188,13 @@ _culprit() {
 	edit)
 		case $previous in
 		--only | --skip) return ;;
+		--map) _culprit_databases "$word" && return ;;
+		--search)
+			COMPREPLY=($(compgen -W "greedy random" -- "$word"))
+			return
+			;;
 		esac
-		options="-o --output --null --exact --paths --context --full --metric --atomic --per-thread --refine --strict --report --only --skip --json --help"
+		options="-o --output --disambiguate --map --search --null --exact --paths --context --full --metric --atomic --per-thread --refine --strict --report --only --skip --json --help"
 		[[ $word == -* ]] || {
 			compopt -o filenames
 			COMPREPLY=($(compgen -f -- "$word"))

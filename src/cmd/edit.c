@@ -5,6 +5,7 @@
 #include "edit/edit.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/edit_disambiguate.h"
 #include "cmd/edit_report.h"
 #include "context/arena.h"
 #include "context/context.h"
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 struct edit_verb {
-	const char *program, *output, *kind, *refine, *metric;
+	const char *program, *output, *kind, *refine, *metric, *map, *search;
 	name_list only, skip;
 	struct edit_options options;
 	bool report, json, atomic, per_thread, full;
@@ -43,7 +44,10 @@ enum {
 	EDIT_REFINE,
 	EDIT_METRIC,
 	EDIT_ATOMIC,
-	EDIT_PER_THREAD
+	EDIT_PER_THREAD,
+	EDIT_DISAMBIGUATE,
+	EDIT_MAP,
+	EDIT_SEARCH
 };
 
 static int take_option(struct edit_verb *v, int c)
@@ -61,6 +65,15 @@ static int take_option(struct edit_verb *v, int c)
 	case EDIT_PATHS:
 		v->paths = true;
 		v->kind = v->context ? "context" : "paths";
+		return 0;
+	case EDIT_DISAMBIGUATE:
+		v->kind = "disambiguate";
+		return 0;
+	case EDIT_MAP:
+		v->map = optarg;
+		return 0;
+	case EDIT_SEARCH:
+		v->search = optarg;
 		return 0;
 	case EDIT_METRIC:
 		v->metric = optarg;
@@ -107,6 +120,21 @@ static bool is_same_file(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+static int check_disambiguate(const struct edit_verb *v)
+{
+	if (strcmp(v->kind, "disambiguate"))
+		return v->map || v->search
+			       ? cmd_usage("edit", "--map and --search go with --disambiguate")
+			       : 0;
+	if (!v->map)
+		return cmd_usage("edit", "--disambiguate needs --map, a database of 'record -g'");
+	if (v->search && strcmp(v->search, "greedy") && strcmp(v->search, "random"))
+		return cmd_usage("edit", "--search is greedy or random, not '%s'", v->search);
+	if (v->atomic)
+		return cmd_usage("edit", "--disambiguate counts nothing that could be --atomic");
+	return 0;
+}
+
 static int check(const struct edit_verb *v, int argc, char **argv)
 {
 	if (!v->program)
@@ -133,6 +161,8 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "--full counts all paths, --refine those that matter");
 	if (v->json && !v->report)
 		return cmd_usage("edit", "--json goes with --report");
+	if (check_disambiguate(v))
+		return EXIT_USAGE;
 	if (v->output && is_same_file(v->program, v->output))
 		return cmd_usage(
 			"edit", "-o must name another file than the original, '%s'", v->output);
@@ -151,6 +181,9 @@ static int parse(struct edit_verb *v, int argc, char **argv)
 		{"metric", required_argument, NULL, EDIT_METRIC},
 		{"atomic", no_argument, NULL, EDIT_ATOMIC},
 		{"per-thread", no_argument, NULL, EDIT_PER_THREAD},
+		{"disambiguate", no_argument, NULL, EDIT_DISAMBIGUATE},
+		{"map", required_argument, NULL, EDIT_MAP},
+		{"search", required_argument, NULL, EDIT_SEARCH},
 		{"strict", no_argument, NULL, EDIT_STRICT},
 		{"report", no_argument, NULL, EDIT_REPORT},
 		{"only", required_argument, NULL, EDIT_ONLY},
@@ -306,12 +339,31 @@ static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *
 	return r;
 }
 
+/* What is searched for is told also when nothing is written. */
+static int work_on_paths(const struct edit_verb *v, struct edit *edit, struct err *e)
+{
+	struct disambiguate_options o = {
+		.database = v->map, .random = v->search && !strcmp(v->search, "random")};
+	struct disambiguated d;
+	int r = disambiguate(edit, &o, &d, e);
+
+	if (!r && v->output)
+		r = write_null(v, edit, e);
+	cmd_progress_end();
+	if (!r && v->report)
+		edit_disambiguate_report(edit, v->program, &d, v->json);
+	disambiguated_deinit(&d);
+	return r;
+}
+
 static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	int r = choose(edit, v->program, &v->only, true, e);
 
 	if (!r)
 		r = choose(edit, v->program, &v->skip, false, e);
+	if (!r && !strcmp(v->kind, "disambiguate"))
+		return work_on_paths(v, edit, e);
 	if (!r && v->output)
 		r = write_copy(v, edit, e);
 	cmd_progress_end();

@@ -179,6 +179,10 @@
 		"      --paths         count paths inside functions, into EDITED.counts\n"         \
 		"      --full, --refine DB, --metric tsc  see culprit-record(1)\n"                 \
 		"      --atomic        with these: for threads and forks too, slower\n"            \
+		"      --disambiguate  make heights of the stack tell call paths apart (record "   \
+		"-g)\n"                                                                            \
+		"      --map DB        with it: the call paths that are known\n"                   \
+		"      --search HOW    with it: greedy (default) or random\n"                      \
 		"      --strict        fill what moved away with traps, to find whoever goes "     \
 		"there\n"                                                                          \
 		"      --report        how much can be edited, and why the rest cannot\n"          \

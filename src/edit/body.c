@@ -463,7 +463,7 @@ int body_create(struct edit *e, struct function *f, struct body **out, struct er
 	struct body *b = xcalloc(1, sizeof *b);
 	struct maker m = {.e = e, .f = f, .flow = f->public.flow, .b = b, .err = err};
 
-	m.pad = f->original ? f->original->pad : f->pad;
+	m.pad = pad_of(f);
 
 	sort_insertions(&m);
 	m.b->labels.n = 0;

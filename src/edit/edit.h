@@ -139,6 +139,20 @@ struct edit_function *edit_duplicate(struct edit *e, struct edit_function *f, co
 bool edit_pad_frame(struct edit *e, struct edit_function *f, uint32_t bytes, const char **why);
 
 /*
+ * The same for the second copy alone, which then has a frame of its own size (0: as it was).
+ * Nothing may go from one copy into the middle of the other, and there may be no variables.
+ */
+bool edit_pad_copy(struct edit *e, struct edit_function *twin, uint32_t bytes, const char **why);
+
+/*
+ * So many bytes more (a multiple of 16) of stack during a direct call, in both copies. False when
+ * it is not proved that the callee wants nothing of its caller's frame, or when exceptions may
+ * come back to the caller: why gets constant words. Larger frames come first.
+ */
+bool edit_wrap_call(
+	struct edit *e, struct edit_function *f, uint32_t insn, uint32_t bytes, const char **why);
+
+/*
  * A place for the variable v (0 to 2: v0 to v2) of snippets, which then keeps its value in the
  * given blocks (one bool for each of the flow), at places in them and on edges between, into and
  * out of them. NULL: everywhere from the entry to the exits, across calls and into landing pads,

@@ -2,8 +2,8 @@
  * An edit while it is made, for the files that make it: edit.c opens the file and judges its
  * functions, refs.c and patch.c say where old code leads into new, body.c makes the new bodies,
  * entries.c gives functions new addresses, twin.c gives second copies what they need, pad.c makes
- * frames larger, variable.c finds room for variables, scratch.c says what code in them may use,
- * emit.c places them and writes their bytes.
+ * frames larger, wrap.c makes calls deeper, variable.c finds room for variables, scratch.c says
+ * what code in them may use, emit.c places them and writes their bytes.
  */
 #ifndef CULPRIT_EDIT_EDIT_INTERNAL_H
 #define CULPRIT_EDIT_EDIT_INTERNAL_H
@@ -150,7 +150,7 @@ struct function {
 	bool undescribed;         /* without a frame description: only a symbol tells its extent */
 	size_t procedure;         /* its number in the image, once liveness was asked for */
 	VEC(struct insertion) insertions;
-	struct pad *pad; /* of the first copy, for both; NULL: its frame is as it was */
+	struct pad *pad; /* of a second copy, NULL: as the first; else its frame is as it was */
 	VEC(struct variable) variables; /* of the first copy, for both */
 	VEC(struct redirect) redirects; /* by instruction, when it is written */
 	struct function *twin;          /* its second copy */
@@ -246,6 +246,8 @@ int64_t twin_moves_table(const struct edit *e, const struct function *f, uint32_
 /* Appends the copies of all tables to out, which begins at edit.tables. */
 int twin_write_tables(const struct edit *e, struct buf *out, struct err *err);
 void twin_destroy_all(struct edit *e);
+/* Why a function can have no second copy; NULL: it can. */
+const char *twin_refused(struct edit *e, struct edit_function *f);
 
 /* Where a call was redirected to, once they are sorted; 0: it was not. */
 void redirect_sort(struct function *f);

@@ -344,7 +344,7 @@ static void add_spans(struct writer *w, size_t first, const struct item *i, uint
 static void write_piece(struct writer *w, const struct piece *p)
 {
 	size_t first = w->e->spans.n;
-	const struct pad *pad = w->f->original ? w->f->original->pad : w->f->pad;
+	const struct pad *pad = pad_of(w->f);
 
 	for (uint32_t n = 0; n < p->items; n++) {
 		const struct item *i = &w->b->items.p[p->first + n];

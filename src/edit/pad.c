@@ -376,6 +376,14 @@ struct pad *pad_create(struct edit *e, struct function *f, uint32_t size, const 
 	return NULL;
 }
 
+struct pad *pad_create_none(const struct flow *flow)
+{
+	struct pad *p = xcalloc(1, sizeof *p);
+
+	p->open = xcalloc(flow->ninsns, sizeof *p->open);
+	return p;
+}
+
 void pad_destroy(struct pad *p)
 {
 	if (!p)
@@ -398,6 +406,31 @@ bool edit_pad_frame(struct edit *e, struct edit_function *public, uint32_t bytes
 		*why = "it is larger already, or the size is no multiple of 16 up to 16384";
 	if (!*why)
 		f->pad = pad_create(e, f, bytes, why);
+	return f->pad && !*why;
+}
+
+bool pad_keeps_labels(const struct edit *e, const struct flow *flow)
+{
+	for (uint32_t k = 0; k < flow->nblocks; k++)
+		if (flow->blocks[k].marks & FLOW_ENTERED && flow->blocks[k].start != flow->entry &&
+			!depths_is_landing_pad(e, flow->blocks[k].start))
+			return true;
+	return false;
+}
+
+bool edit_pad_copy(struct edit *e, struct edit_function *public, uint32_t bytes, const char **why)
+{
+	struct function *f = (struct function *)public;
+
+	*why = NULL;
+	if (f->pad || !f->original || bytes % 16 || bytes > SIZE_MAX_PAD)
+		*why = "it is no second copy, or the size is no multiple of 16 up to 16384";
+	else if (f->original->variables.n)
+		*why = "a variable lies in its frame";
+	else if (pad_keeps_labels(e, public->flow))
+		*why = "something else goes into its middle";
+	else
+		f->pad = bytes ? pad_create(e, f, bytes, why) : pad_create_none(public->flow);
 	return f->pad && !*why;
 }
 

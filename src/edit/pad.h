@@ -36,7 +36,16 @@ struct pad {
 
 /* NULL, and constant words, when it cannot be proved that all of the frame is understood. */
 struct pad *pad_create(struct edit *e, struct function *f, uint32_t size, const char **why);
-void pad_destroy(struct pad *p);
+struct pad *pad_create_none(const struct flow *flow); /* no gap, for changes of calls */
+void pad_destroy(struct pad *p);                      /* takes NULL */
+
+/* Where the address of a label is kept, control goes from a second copy to the first. */
+bool pad_keeps_labels(const struct edit *e, const struct flow *flow);
+
+static inline struct pad *pad_of(const struct function *f)
+{
+	return f->pad || !f->original ? f->pad : f->original->pad;
+}
 
 const struct pad_change *pad_change_at(const struct pad *p, uint32_t insn); /* or NULL */
 

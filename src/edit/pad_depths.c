@@ -187,7 +187,7 @@ static int by_address(const void *key, const void *pad)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static bool is_landing_pad(const struct edit *e, uint64_t address)
+bool depths_is_landing_pad(const struct edit *e, uint64_t address)
 {
 	const struct image_data *data = program_data(e->program);
 	const uint64_t *pads = NULL;
@@ -204,7 +204,8 @@ static struct spot spot_entered(const struct depths *d, const struct flow_block 
 
 	if (r->base == REG_RSP)
 		return (struct spot){r->offset, ANCHOR_NONE};
-	return (struct spot){is_landing_pad(d->e, b->start) ? landed : DEPTH_UNKNOWN, r->offset};
+	return (struct spot){
+		depths_is_landing_pad(d->e, b->start) ? landed : DEPTH_UNKNOWN, r->offset};
 }
 
 static void run_all(struct walk *w)

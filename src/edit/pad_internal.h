@@ -47,6 +47,8 @@ struct depths {
 const char *depths_find(const struct edit *e, const struct flow *flow, struct depths *out);
 void depths_deinit(struct depths *d);
 
+bool depths_is_landing_pad(const struct edit *e, uint64_t address);
+
 /* What an instruction makes of a spot. */
 struct spot depths_step(const struct view *v, struct spot s);
 

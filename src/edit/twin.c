@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "edit/edit_internal.h"
+#include "edit/pad.h"
 #include "flow/program.h"
 #include "image/data.h"
 #include "isa/form.h"
@@ -362,6 +363,7 @@ static void destroy(struct function *twin)
 	vec_deinit(&twin->redirects);
 	vec_deinit(&twin->clones);
 	vec_deinit(&twin->namings);
+	pad_destroy(twin->pad);
 	free(twin);
 }
 
@@ -372,9 +374,10 @@ void twin_destroy_all(struct edit *e)
 	vec_deinit(&e->twins);
 }
 
-struct edit_function *edit_duplicate(struct edit *e, struct edit_function *f, const char **why)
+/* Not yet one of the edit's. NULL and why when it cannot be had. */
+static struct function *make_twin(struct edit *e, struct function *original, const char **why)
 {
-	struct function *original = (struct function *)f;
+	struct edit_function *f = &original->public;
 	struct function *twin;
 
 	if (f->refused || !f->chosen || original->original || original->twin) {
@@ -402,6 +405,28 @@ struct edit_function *edit_duplicate(struct edit *e, struct edit_function *f, co
 		return NULL;
 	}
 	vec_sort(&twin->namings, by_insn);
+	return twin;
+}
+
+const char *twin_refused(struct edit *e, struct edit_function *f)
+{
+	uint64_t tables = e->tables_size;
+	const char *why = NULL;
+	struct function *twin = make_twin(e, (struct function *)f, &why);
+
+	e->tables_size = tables;
+	if (twin)
+		destroy(twin);
+	return why;
+}
+
+struct edit_function *edit_duplicate(struct edit *e, struct edit_function *f, const char **why)
+{
+	struct function *original = (struct function *)f;
+	struct function *twin = make_twin(e, original, why);
+
+	if (!twin)
+		return NULL;
 	original->twin = twin;
 	*vec_add(&e->twins) = twin;
 	return &twin->public;

@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# culprit edit --disambiguate: call paths that heights of the stack confuse, and the copy in which they do not.
+
+bats_require_minimum_version 1.5.0
+load lib.bash
+
+setup() {
+	common_setup
+	need_root "call paths need BPF"
+}
+
+# A map of all its stacks.
+learn() { # PROGRAM
+	rm -f "$db"
+	"$CULPRIT" record --call-graph=copy -F 2000 -o "$db" -- "$1" 0.4 >said 2>/dev/null
+}
+
+report() { # [OPTION...]
+	"$CULPRIT" edit "$programs/confused" --disambiguate --map "$db" --report "$@"
+}
+
+@test "confused call paths are told apart by larger frames and wrapped calls" {
+	learn "$programs/confused"
+	cp said expected
+	report --json -o copy >out.json
+	# What is left are samples of how the program starts, in other files.
+	jq -e '.before.samples < 0.3 and .before.paths < 0.95' out.json
+	jq -e '.after[0].samples < 0.7 and .after[0].samples > 0.3 and .after[0].changes > 0' out.json
+	jq -e '.after[1].samples > 0.9 and .after[2].paths > .before.paths' out.json
+	jq -e '.after[2].growth < 1.13 and .after[2].mean_extra > 0' out.json
+	jq -e '.changes | map(.method) | index("frames") != null and index("calls") != null' out.json
+	# In the copy it is so: functions and heights tell all of it.
+	rm "$db"
+	"$CULPRIT" record -g -F 2000 -o "$db" -- "$PWD/copy" 0.4 2>/dev/null >said
+	cmp said expected
+	"$CULPRIT" calls -i "$db" --json >out.json
+	known() { jq -e "[.contexts[] | select(.path[-1] == \"$1\")] | $2" out.json; }
+	known worker 'map(.path[-3]) | unique == ["left", "right"]'
+	known helper 'map(.path[-3]) | unique == ["alpha", "beta"]'
+	known worker 'map(.known) | index("ranked") == null'
+	known helper 'map(.known) | index("ranked") == null'
+}
+
+@test "the paper's random search changes frames only; what is not chosen stays" {
+	learn "$programs/confused"
+	report --search random --json | jq -e '.after[2].samples < 0.7 and ([.changes[].method] | unique == ["frames"])'
+	report --only middle --only worker --json | jq -e '.before == (.after[2] | del(.method, .changes)) and .changes == []'
+	report --only middle --json | jq -e '[.refused[] | select(.reason == "it was left out")][0] | .functions > 1 and .samples > 0.5'
+	report | grep -q "larger frames .* 1.0[0-9]*x"
+}
+
+@test "what is missing is said" {
+	"$CULPRIT" record -o "$db" -- true 2>/dev/null
+	run ! report
+	[[ $output == *"record -g"* ]]
+	run ! "$CULPRIT" edit "$programs/confused" --disambiguate --report
+	[[ $output == *"--map"* ]]
+	run ! report --search best
+	run ! "$CULPRIT" edit "$programs/confused" --null --map "$db" --report
+}
