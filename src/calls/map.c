@@ -48,6 +48,15 @@ size_t call_map_size(const struct call_map *m)
 	return m->candidates.n;
 }
 
+size_t call_map_memory(const struct call_map *m)
+{
+	if (!m)
+		return 0;
+	return call_tree_memory(m->tree) + m->places.slots * sizeof(struct place) +
+	       m->called.slots * sizeof(struct called) + m->candidates.n * sizeof *m->candidates.p +
+	       m->steps.n * sizeof *m->steps.p;
+}
+
 void call_map_height(const struct call_map *m, size_t number, struct call_height *out)
 {
 	const struct candidate *c = &m->candidates.p[number];

@@ -142,7 +142,8 @@ void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS]);
 /* The share of judged stacks whose path was named first; negative when none were judged. */
 double call_map_precision(const uint64_t verdicts[PATH_VERDICTS]);
 
-size_t call_map_size(const struct call_map *m); /* heights known */
+size_t call_map_size(const struct call_map *m);   /* heights known */
+size_t call_map_memory(const struct call_map *m); /* bytes, about; takes NULL */
 
 /* One of them: the path to this frame was learned so often, so often as the innermost one. */
 struct call_height {

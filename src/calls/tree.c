@@ -63,6 +63,11 @@ uint32_t call_tree_size(const struct call_tree *t)
 	return (uint32_t)t->nodes.n;
 }
 
+size_t call_tree_memory(const struct call_tree *t)
+{
+	return t->nodes.n * sizeof *t->nodes.p + t->index.slots * sizeof(struct node_record);
+}
+
 struct call_node *call_tree_node(const struct call_tree *t, uint32_t number)
 {
 	assert(number < t->nodes.n);

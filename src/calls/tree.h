@@ -51,6 +51,7 @@ void call_tree_destroy(struct call_tree *t);                          /* takes N
 
 const struct metric_names *call_tree_metrics(const struct call_tree *t);
 uint32_t call_tree_size(const struct call_tree *t);
+size_t call_tree_memory(const struct call_tree *t); /* bytes of its nodes */
 struct call_node *call_tree_node(const struct call_tree *t, uint32_t number);
 
 /* The node of this place below parent (CALL_NONE: a root), made when it is not there. */

@@ -7,6 +7,9 @@
 /* What a call leaves as it was (System V ABI): rbx, rbp, r12 to r15; rsp follows from the CFA. */
 #define CALLEE_SAVED (1u << FRAME_RBX | 1u << FRAME_RBP | 0xfu << 12)
 
+/* Words above the stack pointer that may be a return address, in code without rows. */
+#define SEARCHED 16
+
 struct walker {
 	const struct walk_start *start;
 	uint64_t base; /* of the copy */
@@ -14,7 +17,8 @@ struct walker {
 	void *arg;
 	uint64_t registers[FRAME_REGISTERS];
 	uint32_t known;
-	bool cut; /* something behind the end of the copy was wanted */
+	bool cut;  /* something behind the end of the copy was wanted */
+	bool bare; /* the last frame's code is in a file that describes other code */
 };
 
 static bool read_word(void *arg, uint64_t at, uint64_t *value)
@@ -95,9 +99,10 @@ static bool apply(
 
 /*
  * Code that nobody describes was often made at run time by who keeps frame pointers. Believed only
- * if the caller is code that is described.
+ * if the caller is code that is described. In a file, it is what compilers put before and behind
+ * programs (crtstuff.c): it has a frame pointer, but who called it need not.
  */
-static bool guess(struct walker *w, uint64_t *cfa)
+static bool guess(struct walker *w, bool in_file, uint64_t *cfa)
 {
 	uint64_t rbp = w->registers[FRAME_RBP], saved, back, bias;
 
@@ -105,7 +110,7 @@ static bool guess(struct walker *w, uint64_t *cfa)
 		return false;
 	if (!read_word(w, rbp, &saved) || !read_word(w, rbp + 8, &back))
 		return false;
-	if (saved <= rbp || !w->find(w->arg, back - 1, &bias))
+	if ((saved <= rbp && !in_file) || !w->find(w->arg, back - 1, &bias))
 		return false;
 	w->registers[FRAME_RBP] = saved;
 	w->registers[FRAME_RIP] = back;
@@ -124,8 +129,9 @@ static enum walk_end climb(struct walker *w, struct walk_frame *frame, bool *int
 
 	*interrupted = r && r->signal;
 	w->cut = false;
+	w->bare = f && !r;
 	if (!r) {
-		frame->guessed = guess(w, &frame->cfa);
+		frame->guessed = guess(w, f, &frame->cfa);
 		return frame->guessed ? WALK_ENDS : w->cut ? WALK_CUT : WALK_STRANGE;
 	}
 	if (!find_cfa(w, f, r, &cfa))
@@ -141,6 +147,53 @@ static enum walk_end climb(struct walker *w, struct walk_frame *frame, bool *int
 	return w->registers[FRAME_RIP] ? WALK_ENDS : WALK_ROOT;
 }
 
+/* From where the walker stands; `n` frames are there. */
+static enum walk_end walk_on(
+	struct walker *w, struct walk_frame *out, size_t space, size_t *n, bool interrupted)
+{
+	for (; *n < space; ++*n) {
+		enum walk_end end;
+
+		out[*n] = (struct walk_frame){.pc = w->registers[FRAME_RIP], .exact = interrupted};
+		end = climb(w, &out[*n], &interrupted);
+		if (end != WALK_ENDS) {
+			++*n;
+			return end;
+		}
+	}
+	return WALK_DEEP;
+}
+
+/*
+ * Some code was written by hand, and nobody says how its frames are found. It calls nobody and
+ * pushes a few words at most: the first word above that leads on to the root is where it returns.
+ */
+static enum walk_end search(struct walker *w, struct walk_frame *out, size_t space, size_t *n)
+{
+	const struct walker before = *w;
+
+	for (unsigned i = 0; i < SEARCHED; i++) {
+		uint64_t at = before.registers[FRAME_RSP] + 8 * i, back, bias;
+
+		if (!read_word(w, at, &back))
+			break;
+		if (!w->find(w->arg, back - 1, &bias))
+			continue;
+		*w = before;
+		w->registers[FRAME_RIP] = back;
+		w->registers[FRAME_RSP] = at + 8;
+		*n = 1;
+		if (walk_on(w, out, space, n, false) == WALK_ROOT) {
+			out[0].cfa = at + 8;
+			out[0].guessed = true;
+			return WALK_ROOT;
+		}
+	}
+	*n = 1;
+	out[0].cfa = 0;
+	return WALK_STRANGE;
+}
+
 enum walk_end walk_stack(const struct walk_start *start, walk_find_fn *find, void *arg,
 	struct walk_frame *out, size_t space, size_t *n)
 {
@@ -149,19 +202,16 @@ enum walk_end walk_stack(const struct walk_start *start, walk_find_fn *find, voi
 		.find = find,
 		.arg = arg,
 		.known = start->known};
-	bool interrupted = true;
 	enum walk_end end;
 
 	memcpy(w.registers, start->registers, sizeof w.registers);
-	for (*n = 0; *n < space; ++*n) {
-		out[*n] = (struct walk_frame){.pc = w.registers[FRAME_RIP], .exact = interrupted};
-		end = climb(&w, &out[*n], &interrupted);
-		if (end != WALK_ENDS) {
-			++*n;
-			return end;
-		}
-	}
-	return WALK_DEEP;
+	*n = 0;
+	end = walk_on(&w, out, space, n, true);
+	if (end != WALK_STRANGE || *n != 1 || !w.bare)
+		return end;
+	memcpy(w.registers, start->registers, sizeof w.registers);
+	w.known = start->known;
+	return search(&w, out, space, n);
 }
 
 bool walk_cfa(const struct frames *f, const struct frame_rule *r,

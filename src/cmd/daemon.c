@@ -113,6 +113,34 @@ static int parse(struct daemon *d, int argc, char **argv)
 
 /* ---- answering ---- */
 
+/* Of samples, how their call paths are known; of stacks, what became of them. */
+static void put_paths(const struct collector_status *s, struct buf *b)
+{
+	const struct contexts_statistics *p = &s->paths;
+	uint64_t all = p->unique + p->ranked + p->walked + p->unknown + p->refused;
+	double precision = call_map_precision(p->verdicts);
+	unsigned long long judged = 0;
+
+	for (unsigned i = 0; i < PATH_VERDICTS; i++)
+		judged += p->verdicts[i];
+	buf_printf(b, "paths_unique %llu\npaths_ranked %llu\npaths_walked %llu\n",
+		(unsigned long long)p->unique, (unsigned long long)p->ranked,
+		(unsigned long long)p->walked);
+	buf_printf(b, "paths_unknown %llu\npaths_unknown_share %.17g\n",
+		(unsigned long long)(p->unknown + p->refused),
+		all ? (double)(p->unknown + p->refused) / (double)all : 0);
+	buf_printf(b, "paths_judged %llu\n", judged);
+	if (precision >= 0)
+		buf_printf(b, "paths_precision %.17g\n", precision);
+	buf_printf(b,
+		"stacks %llu\nstacks_held %llu\nstacks_lost %llu\nstacks_gone %llu\nheights "
+		"%llu\nmap_bytes %zu\n",
+		(unsigned long long)s->driver.stacks, (unsigned long long)s->driver.stacks_held,
+		(unsigned long long)s->driver.stacks_lost,
+		(unsigned long long)s->driver.stacks_gone, (unsigned long long)p->heights,
+		p->bytes);
+}
+
 static void put_status(struct daemon *d, struct buf *b)
 {
 	struct collector_status s;
@@ -141,6 +169,8 @@ static void put_status(struct daemon *d, struct buf *b)
 		(unsigned long long)s.driver.pairs_dropped);
 	buf_printf(b, "anchors_seen %llu\nanchors_kept %llu\n", (unsigned long long)s.anchors_seen,
 		(unsigned long long)s.anchors_kept);
+	if (s.has_paths)
+		put_paths(&s, b);
 	buf_printf(b, "flushes %llu\nfailed_flushes %llu\nfailure %s\n",
 		(unsigned long long)s.flushes, (unsigned long long)s.failed_flushes,
 		s.last_failure);

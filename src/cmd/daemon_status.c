@@ -55,6 +55,23 @@ static const struct field {
 	{"failure", "last failure", TEXT},
 };
 
+/* Only if there are call paths. */
+static const struct field path_fields[] = {
+	{"paths_unique", "call paths known", INTEGER},
+	{"paths_ranked", "likeliest of several", INTEGER},
+	{"paths_walked", "by their own stacks", INTEGER},
+	{"paths_unknown", "call paths unknown", INTEGER},
+	{"paths_unknown_share", "share of them", SHARE},
+	{"paths_judged", "stacks looked at at random", INTEGER},
+	{"paths_precision", "had been named right", SHARE},
+	{"stacks", "stacks copied", INTEGER},
+	{"stacks_held", "stacks withheld", INTEGER},
+	{"stacks_lost", "stacks lost", INTEGER},
+	{"stacks_gone", "stacks not in memory", INTEGER},
+	{"heights", "heights known", INTEGER},
+	{"map_bytes", "memory of path maps", BYTES},
+};
+
 static void json_field(struct json *j, const struct field *f, const char *value)
 {
 	switch (f->kind) {
@@ -117,7 +134,8 @@ static const char *find_value(const char *lines, size_t n, const char *key)
 	return "";
 }
 
-#define FIELDS (sizeof fields / sizeof *fields)
+#define FIELDS      (sizeof fields / sizeof *fields)
+#define PATH_FIELDS (sizeof path_fields / sizeof *path_fields)
 
 static void print_json(const char *lines, size_t n, bool running)
 {
@@ -128,6 +146,9 @@ static void print_json(const char *lines, size_t n, bool running)
 	json_kbool(&j, "running", running);
 	for (size_t i = 0; i < FIELDS; i++)
 		json_field(&j, &fields[i], find_value(lines, n, fields[i].key));
+	for (size_t i = 0; i < PATH_FIELDS; i++)
+		if (*find_value(lines, n, path_fields[i].key))
+			json_field(&j, &path_fields[i], find_value(lines, n, path_fields[i].key));
 	json_close(&j);
 }
 
@@ -137,6 +158,9 @@ static void print_text(const char *lines, size_t n)
 
 	for (size_t i = 0; i < FIELDS; i++)
 		text_field(t, &fields[i], find_value(lines, n, fields[i].key));
+	for (size_t i = 0; i < PATH_FIELDS; i++)
+		if (*find_value(lines, n, path_fields[i].key))
+			text_field(t, &path_fields[i], find_value(lines, n, path_fields[i].key));
 	table_print(t, stdout, 0);
 	table_destroy(t);
 }

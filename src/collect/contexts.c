@@ -7,6 +7,7 @@
 #include "image/frames.h"
 #include "store/edges.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ enum {
 	FIRST_FRAME = 256,         /* bytes between the base and who was called first */
 	MOST_JUDGEMENTS = 1 << 20, /* that wait for a flush */
 	COROUTINE = 1 << 20,       /* bytes of a stack whose size nobody knows, at most */
+	MOST_BARE = 1 << 16,       /* instructions without rows whose frames are known */
+	STACK_REGISTER = 4,        /* rsp, as machine code numbers it */
 };
 
 struct contexts *contexts_create(
@@ -30,6 +33,7 @@ struct contexts *contexts_create(
 	hmap_init(&c->pending, sizeof(struct pending), sizeof(struct context_sample));
 	hmap_init(&c->walked, sizeof(struct walked), offsetof(struct walked, count));
 	hmap_init(&c->frames, sizeof(struct image_frames), sizeof(uint64_t));
+	hmap_init(&c->bare, sizeof(struct bare_frame), offsetof(struct bare_frame, size));
 	hmap_init(&c->programs, sizeof(struct program), sizeof(uint64_t));
 	hmap_init(&c->procedures, sizeof(struct called_procedure), sizeof(struct called_procedure));
 	stack_roots_init(&c->roots);
@@ -50,6 +54,7 @@ void contexts_destroy(struct contexts *c)
 	hmap_deinit(&c->pending);
 	hmap_deinit(&c->walked);
 	hmap_deinit(&c->frames);
+	hmap_deinit(&c->bare);
 	hmap_deinit(&c->programs);
 	hmap_deinit(&c->procedures);
 	stack_roots_deinit(&c->roots);
@@ -128,6 +133,16 @@ struct call_frame contexts_frame(
 
 /* ---- paths of samples ---- */
 
+static bool bare_frame_size(
+	const struct contexts *c, uint32_t image, uint64_t vaddr, uint64_t *size)
+{
+	struct bare_frame key = {.image = contexts_key(c, image), .vaddr = vaddr};
+	const struct bare_frame *known = hmap_get(&c->bare, &key);
+
+	*size = known ? known->size : 0;
+	return known;
+}
+
 /*
  * How far the frame's address is above the stack pointer; false when the rows do not tell it from
  * what was sampled. Where the stack is matters to no rule, so it is put anywhere.
@@ -145,7 +160,9 @@ static bool frame_size(struct contexts *c, const struct context_sample *s, uint6
 		return false;
 	registers[FRAME_RBP] = registers[FRAME_RSP] + 8 * frame;
 	r = frames_at(f, registers[FRAME_RIP]);
-	if (!r || !walk_cfa(f, r, registers, known, &cfa))
+	if (!r)
+		return bare_frame_size(c, s->image, registers[FRAME_RIP], size);
+	if (!walk_cfa(f, r, registers, known, &cfa))
 		return false;
 	*size = cfa - registers[FRAME_RSP];
 	return true;
@@ -181,8 +198,13 @@ static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
 	struct call_frame *frame, struct call_frame *caller)
 {
 	uint64_t depth = 0, size = 0;
-	bool told = depth_of(c, s, &depth) && frame_size(c, s, &size);
+	bool told = depth_of(c, s, &depth);
 
+	/* Who begins the stack need have no rows. */
+	if (told && !frame_size(c, s, &size)) {
+		told = depth <= FIRST_FRAME;
+		size = depth;
+	}
 	*frame = contexts_frame(c, s->image, s->offset, told ? (int64_t)(depth - size) : 0);
 	if (told && s->caller)
 		*caller = contexts_frame(c, s->caller - 1, s->caller_offset, told_height(s));
@@ -276,8 +298,9 @@ void contexts_judge(struct contexts *c, const struct judgement *j)
 static bool is_whole(
 	const struct driver_stack *s, const struct walk_frame *frames, size_t n, enum walk_end end)
 {
-	return end == WALK_ROOT ||
-	       (end == WALK_STRANGE && n > 1 && s->base - frames[n - 2].cfa <= FIRST_FRAME);
+	uint64_t last = n > 1 ? frames[n - 2].cfa : s->r[STACK_REGISTER];
+
+	return end == WALK_ROOT || (end == WALK_STRANGE && s->base - last <= FIRST_FRAME);
 }
 
 /* The sample has this path. */
@@ -341,7 +364,8 @@ static void place_frames(struct contexts *c, const struct context_stack *s, uint
 		uint64_t offset;
 		uint32_t image = s->place(s->arg, walked[i].pc - !walked[i].exact, &offset);
 
-		out[i] = contexts_frame(c, image, offset, (int64_t)(base - walked[i].cfa));
+		out[i] = contexts_frame(
+			c, image, offset, walked[i].cfa ? (int64_t)(base - walked[i].cfa) : 0);
 	}
 }
 
@@ -363,6 +387,20 @@ static void count_sample(struct contexts *c, const struct context_sample *s, uin
 		count_walked(c, s, node);
 }
 
+static void note_bare_frame(
+	struct contexts *c, const struct context_stack *s, const struct walk_frame *first)
+{
+	const struct cached_image *img = image_cache_get(c->images, s->sample.image);
+	struct bare_frame key = {.image = contexts_key(c, s->sample.image)}, *known;
+
+	if (!cached_image_address(img, s->sample.offset, &key.vaddr))
+		return;
+	if (c->bare.n >= MOST_BARE)
+		hmap_clear(&c->bare);
+	known = hmap_put(&c->bare, &key, NULL);
+	known->size = first->cfa - s->stack->r[STACK_REGISTER];
+}
+
 static void take_walk(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n, enum walk_end end)
 {
@@ -380,6 +418,8 @@ static void take_walk(struct contexts *c, const struct context_stack *s,
 	if (based && is_whole(s->stack, walked, n, end)) {
 		end = WALK_ROOT;
 		node = take_whole(c, s, kind, frames, n);
+		if (walked[0].guessed)
+			note_bare_frame(c, s, &walked[0]);
 	} else if (based && s->stack->learn) {
 		/* The last one has no address; those before it may be known, and who called them.
 		 */

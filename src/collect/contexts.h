@@ -101,6 +101,7 @@ struct contexts_statistics {
 	uint64_t joined; /* of those that did not come to the root, to paths that were known */
 	uint64_t verdicts[PATH_VERDICTS];         /* of those taken at random */
 	uint64_t heights;                         /* known, in all maps */
+	size_t bytes;                             /* of all of it in memory, about */
 	uint64_t unique, ranked, walked, unknown; /* samples */
 	uint64_t refused;                         /* for want of memory: counted as unknown */
 };

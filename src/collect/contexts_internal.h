@@ -27,6 +27,11 @@ struct image_frames {
 	struct frames *frames;
 };
 
+/* How far the frame of an instruction without rows is above the stack pointer: a walk found it. */
+struct bare_frame {
+	uint64_t image, vaddr, size;
+};
+
 struct program {
 	uint64_t key;
 	struct call_map *known; /* all that was ever learned */
@@ -47,6 +52,7 @@ struct contexts {
 	struct hmap pending;    /* struct pending */
 	struct hmap walked;     /* struct walked */
 	struct hmap frames;     /* struct image_frames */
+	struct hmap bare;       /* struct bare_frame, by image and address */
 	struct hmap programs;   /* struct program */
 	struct hmap procedures; /* struct called_procedure, all of it key */
 	struct stack_roots roots;

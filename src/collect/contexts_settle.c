@@ -219,6 +219,7 @@ void contexts_statistics(const struct contexts *c, struct contexts_statistics *o
 	*out = c->statistics;
 	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
 		out->heights += call_map_size(p->known);
+	out->bytes = contexts_memory(c);
 }
 
 size_t contexts_memory(const struct contexts *c)
@@ -228,5 +229,7 @@ size_t contexts_memory(const struct contexts *c)
 
 	for (const struct image_frames *f = NULL; (f = hmap_next(&c->frames, f));)
 		sum += f->frames ? frames_memory(f->frames) : 0;
+	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
+		sum += call_map_memory(p->known) + call_map_memory(p->fresh);
 	return sum;
 }

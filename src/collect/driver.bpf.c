@@ -8,6 +8,7 @@
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <stdbool.h>
 
@@ -51,6 +52,7 @@ struct task_struct {
 	struct thread_struct thread;
 	unsigned long sas_ss_sp;
 	unsigned long sas_ss_size;
+	unsigned in_execve : 1;
 } __attribute__((preserve_access_index));
 
 const volatile u32 event_number;

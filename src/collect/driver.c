@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/vec.h"
 #include "calls/map.h"
 #include "collect/complaint.h"
 #include "collect/driver.skel.h"
@@ -23,7 +24,7 @@
 #define FIRST_PID_NAMESPACE 0xeffffffc
 
 /* What copies of a CPU may cost at once, and in a second. */
-#define STACKS_SAVED    2048
+#define STACKS_SAVED    8192
 #define STACKS_A_SECOND 128
 
 _Static_assert(WHERE_MAIN == STACK_MAIN && WHERE_THREAD == STACK_THREAD &&
@@ -44,7 +45,8 @@ struct driver {
 	unsigned paths; /* DRIVER_INFER, ... */
 	struct driver_seen *seen;
 	struct ring_buffer *stacks;
-	uint64_t given;                  /* when copies were last given out */
+	uint64_t given; /* when copies were last given out */
+	VEC(struct driver_stack *) young;
 	struct stack_delivery *delivery; /* under way */
 };
 
@@ -57,6 +59,14 @@ static struct driver_cpu *cpu_of(const struct driver *d, unsigned cpu)
 static size_t stride_of(unsigned paths)
 {
 	return paths ? sizeof(struct driver_cpu) : offsetof(struct driver_cpu, contexts);
+}
+
+/* Where all stacks are copied, there is more on the way. */
+static uint32_t stacks_room(const struct driver *d)
+{
+	bool all = d->paths == DRIVER_COPY || d->paths == DRIVER_JUDGE;
+
+	return all ? 4 * DRIVER_STACKS : DRIVER_STACKS;
 }
 
 /* An instance's maps are those of the first one, or made to measure. */
@@ -72,7 +82,7 @@ static int prepare_maps(struct driver *d, struct driver_bpf *b)
 		if (r == 0 && !d->paths)
 			r = bpf_map__set_value_size(b->maps.seen, sizeof(uint32_t));
 		if (r == 0 && d->paths)
-			r = bpf_map__set_max_entries(b->maps.stacks, DRIVER_STACKS);
+			r = bpf_map__set_max_entries(b->maps.stacks, stacks_room(d));
 		return r;
 	}
 	r = bpf_map__reuse_fd(b->maps.cpus, bpf_map__fd(first->maps.cpus));
@@ -122,17 +132,23 @@ static int load(struct driver *d, struct err *e)
 }
 
 struct stack_delivery {
+	uint64_t until;
 	driver_stack_fn *fn;
 	void *arg;
 };
 
+/* What is too young waits: records of where its process has its code may still come. */
 static int take_stack(void *arg, void *data, size_t size)
 {
-	const struct driver *d = arg;
+	struct driver *d = arg;
 	const struct driver_stack *s = data;
 
-	if (d->delivery && size >= sizeof *s && s->size <= size - sizeof *s)
+	if (!d->delivery || size < sizeof *s || s->size > size - sizeof *s)
+		return 0;
+	if (s->time <= d->delivery->until)
 		d->delivery->fn(d->delivery->arg, s, (const uint8_t *)(s + 1));
+	else
+		*vec_add(&d->young) = xmemdup(s, sizeof *s + s->size);
 	return 0;
 }
 
@@ -243,6 +259,9 @@ void driver_destroy(struct driver *d)
 		munmap(d->cpus, d->ncpus * d->stride);
 	for (size_t i = d->nevents; i-- > 0;)
 		driver_bpf__destroy(d->instances[i]);
+	vec_each (s, &d->young)
+		free(*s);
+	vec_deinit(&d->young);
 	free(d->instances);
 	free(d);
 }
@@ -371,16 +390,33 @@ void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *ar
 	}
 }
 
-/* The ring cannot be read up to a time: stacks may be some milliseconds younger than samples. */
-void driver_stacks(struct driver *d, driver_stack_fn *fn, void *arg)
+static void take_young(struct driver *d)
 {
-	struct stack_delivery delivery = {fn, arg};
+	size_t kept = 0;
+
+	for (size_t i = 0; i < d->young.n; i++) {
+		struct driver_stack *s = d->young.p[i];
+
+		if (s->time > d->delivery->until) {
+			d->young.p[kept++] = s;
+			continue;
+		}
+		d->delivery->fn(d->delivery->arg, s, (const uint8_t *)(s + 1));
+		free(s);
+	}
+	d->young.n = kept;
+}
+
+void driver_stacks(struct driver *d, uint64_t until, driver_stack_fn *fn, void *arg)
+{
+	struct stack_delivery delivery = {until, fn, arg};
 	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
 	uint64_t more = (now - d->given) * STACKS_A_SECOND / 1000000000;
 
 	if (!d->paths)
 		return;
 	d->delivery = &delivery;
+	take_young(d);
 	ring_buffer__consume(d->stacks);
 	d->delivery = NULL;
 	if (!more)
@@ -430,6 +466,7 @@ void driver_statistics(const struct driver *d, struct sampler_statistics *out)
 		out->stacks += c->stacks;
 		out->stacks_held += c->stacks_held;
 		out->stacks_lost += c->stacks_lost;
+		out->stacks_gone += c->stacks_gone;
 		for (size_t ev = 0; ev < d->nevents; ev++)
 			out->dropped += c->dropped[ev];
 	}
@@ -444,5 +481,5 @@ void driver_statistics(const struct driver *d, struct sampler_statistics *out)
 	}
 	out->map_bytes += d->ncpus * d->stride;
 	if (d->paths)
-		out->map_bytes += sizeof *d->seen + DRIVER_STACKS;
+		out->map_bytes += sizeof *d->seen + stacks_room(d);
 }

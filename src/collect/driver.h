@@ -109,10 +109,11 @@ struct driver_context_bucket {
 #define DRIVER_SEEN    65536 /* slots of the filter */
 #define DRIVER_JUDGES  128
 #define DRIVER_RESERVE 256
-#define DRIVER_STACKS  (32 << 20) /* bytes of the ring that they come through */
+#define DRIVER_STACKS  (8 << 20) /* bytes of the ring that they come through */
 
 /* Bytes of a copy, as many as are needed, and what it costs. */
 #define DRIVER_SHORT        4096
+#define DRIVER_MEDIUM       8192
 #define DRIVER_MIDDLE       16384
 #define DRIVER_LONG         65536
 #define DRIVER_LONGEST      262144
@@ -205,7 +206,8 @@ struct driver_cpu {
 	u64 pairs_lost; /* there was no room */
 	struct driver_last last;
 	struct driver_pair pair[DRIVER_PAIRS];
-	u64 stacks, stacks_lost; /* copied; had no room or could not be read */
+	u64 stacks, stacks_lost; /* copied; had no room */
+	u64 stacks_gone;         /* could not be read */
 	u64 stacks_held;         /* not copied because too many were */
 	u32 stacks_left;         /* may be copied; set by user space */
 	u32 pad2;

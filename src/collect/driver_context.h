@@ -5,6 +5,9 @@
 #ifndef CULPRIT_COLLECT_DRIVER_CONTEXT_H
 #define CULPRIT_COLLECT_DRIVER_CONTEXT_H
 
+/* A stack that has more bytes is not that of who executes a program. */
+#define DEEPEST_AT_EXEC (8ull << 20)
+
 /* The program's registers: those of the sample, or what it entered the kernel with. */
 struct place {
 	u64 pc, sp, bp;
@@ -65,7 +68,7 @@ static __always_inline u64 context_hash(
 	const struct mm_struct *mm = task->mm;
 	u64 code = mm->start_code, size = mm->end_code - code;
 	u64 at = p->pc - code < size ? p->pc - code : p->pc - mm->mmap_base;
-	u64 h = (at >> 6) + size * 0x9e3779b97f4a7c15 + (mm->end_data - mm->start_data) * 31;
+	u64 h = (at >> 8) + size * 0x9e3779b97f4a7c15 + (mm->end_data - mm->start_data) * 31;
 
 	/* Stacks that nobody knows begin with a page, mostly. */
 	if (p->kind == WHERE_OTHER)
@@ -80,28 +83,53 @@ enum why {
 	WHY_JUDGE = 4,  /* to see whether what is known is right */
 };
 
-/* Whether this one was not seen before, or is wanted; from now on it was. Sets its slot. */
+/* A context's place in the filter. */
+struct spot {
+	struct driver_seen *seen;
+	u32 slot, mark;
+};
+
+/*
+ * Whether this one was not seen before, or is wanted, and where it is in the filter or may be: each
+ * has two places there.
+ */
 static __always_inline u32 novelty_of(
-	const struct task_struct *task, struct key *k, const struct place *p)
+	const struct task_struct *task, struct key *k, const struct place *p, struct spot *spot)
 {
-	u32 zero = 0, slot, mark, old;
+	u32 zero = 0, slot, other, why = WHY_LEARN;
 	struct driver_seen *s = bpf_map_lookup_elem(&seen, &zero);
 	u64 h = context_hash(task, p, k->context.where);
 
-	mark = DRIVER_MARK(h);
 	slot = DRIVER_SLOT(h);
-	k->context.where |= (u64)slot << WHERE_SLOT_SHIFT;
+	other = slot ^ 1;
+	spot->mark = DRIVER_MARK(h);
+	spot->seen = s;
 	if (!s)
 		return 0;
-	old = s->mark[slot];
-	if (old == mark) {
+	if (s->mark[slot] == spot->mark || s->mark[other] == spot->mark) {
+		slot = s->mark[slot] == spot->mark ? slot : other;
 		if (p->kind != WHERE_OTHER)
 			k->context.caller = caller_of(p, s->back[slot]);
-		return 0;
+		why = 0;
+	} else if (s->mark[slot] == DRIVER_WANTED || s->mark[other] == DRIVER_WANTED) {
+		slot = s->mark[slot] == DRIVER_WANTED ? slot : other;
+		why |= WHY_WANTED;
+	} else if (s->mark[slot]) {
+		slot = s->mark[other] ? slot ^ (spot->mark >> 31) : other;
 	}
-	s->mark[slot] = mark;
-	s->back[slot] = 0;
-	return old == DRIVER_WANTED ? WHY_LEARN | WHY_WANTED : WHY_LEARN;
+	spot->slot = slot;
+	k->context.where |= (u64)slot << WHERE_SLOT_SHIFT;
+	return why;
+}
+
+static __always_inline void note_seen(const struct spot *spot)
+{
+	u32 slot = spot->slot % DRIVER_SEEN;
+
+	if (spot->seen->mark[slot] == spot->mark)
+		return;
+	spot->seen->mark[slot] = spot->mark;
+	spot->seen->back[slot] = 0;
 }
 
 /* ---- copies of stacks ---- */
@@ -143,14 +171,16 @@ static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, cons
 }
 
 /* `room` is a constant, as the kernel wants it. */
-static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, const struct key *k,
-	const struct place *p, u32 why, u32 room)
+static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
+	const struct key *k, const struct place *p, u32 why, u32 room)
 {
 	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
 	u64 size = p->kind == WHERE_OTHER ? room : p->base - p->sp;
 
-	if (!s)
+	if (!s) {
+		c->stacks_lost++;
 		return false;
+	}
 	if (size > room)
 		size = room;
 	/* Where a stack that nobody knows ends is not known either: a page is there, mostly. */
@@ -158,6 +188,7 @@ static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, const str
 		size = 4096 - (p->sp & 4095);
 		if (bpf_probe_read_user(s + 1, size, (const void *)p->sp)) {
 			bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
+			c->stacks_gone++;
 			return false;
 		}
 	}
@@ -167,43 +198,62 @@ static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, const str
 	return true;
 }
 
+/* User space is woken when the ring might be full before it looks. */
+static __always_inline bool is_half_full(void)
+{
+	u64 nothing = 0;
+
+	if (bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) <= DRIVER_STACKS / 2)
+		return false;
+	bpf_ringbuf_output(&doorbell, &nothing, sizeof nothing, BPF_RB_FORCE_WAKEUP);
+	return true;
+}
+
 /* The return addresses that the kernel finds by frame pointers. */
-static __always_inline bool put_chain(
-	struct bpf_perf_event_data *ctx, const struct key *k, const struct place *p)
+static __always_inline bool put_chain(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
+	const struct key *k, const struct place *p)
 {
 	const u32 room = DRIVER_CHAIN_MOST * sizeof(u64);
 	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
 	long n;
 
-	if (!s)
+	if (!s) {
+		c->stacks_lost++;
 		return false;
+	}
 	n = bpf_get_stack(ctx, s + 1, room, BPF_F_USER_STACK);
 	if (n < 0) {
 		bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
+		c->stacks_gone++;
 		return false;
 	}
 	describe_stack(ctx, k, p, WHY_LEARN, s);
 	s->chain = 1;
 	s->size = n;
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+	is_half_full();
+	c->stacks++;
 	return true;
 }
 
-/* User space is woken when the ring might be full before it looks. */
-static __always_inline bool note_stack(struct driver_cpu *c, bool done)
+static __always_inline bool put_sized(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
+	const struct key *k, const struct place *p, u32 why, u64 size)
 {
-	u64 nothing = 0;
-
-	if (done)
-		c->stacks++;
-	else
-		c->stacks_lost++;
-	if (bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) > DRIVER_STACKS / 2)
-		bpf_ringbuf_output(&doorbell, &nothing, sizeof nothing, BPF_RB_FORCE_WAKEUP);
-	return done;
+	if (size <= DRIVER_SHORT)
+		return put_stack(ctx, c, k, p, why, DRIVER_SHORT);
+	if (size <= DRIVER_MEDIUM)
+		return put_stack(ctx, c, k, p, why, DRIVER_MEDIUM);
+	if (size <= DRIVER_MIDDLE)
+		return put_stack(ctx, c, k, p, why, DRIVER_MIDDLE);
+	if (size <= DRIVER_LONG)
+		return put_stack(ctx, c, k, p, why, DRIVER_LONG);
+	return put_stack(ctx, c, k, p, why, DRIVER_LONGEST);
 }
 
-/* Of a long stack for which there is nothing left, the first part: it may lead to what is known. */
+/*
+ * Of a long stack for which there is nothing left, the first part: it may lead to what is known.
+ * What nobody asked for leaves a part of all for what is.
+ */
 static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
 	const struct key *k, const struct place *p, u32 why)
 {
@@ -211,26 +261,25 @@ static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct d
 	u32 cost = size <= DRIVER_MIDDLE ? 1
 		   : size <= DRIVER_LONG ? DRIVER_LONG_COST
 					 : DRIVER_LONGEST_COST;
-	bool free = how == DRIVER_COPY || how == DRIVER_JUDGE;
-	u32 reserve = why & WHY_WANTED ? 0 : DRIVER_RESERVE;
+	bool free = how == DRIVER_COPY || how == DRIVER_JUDGE, wanted = why & WHY_WANTED;
+	u32 reserve = wanted ? 0 : DRIVER_RESERVE;
 
 	if (!free && c->stacks_left < reserve + cost) {
 		size = DRIVER_SHORT;
 		cost = 1;
 	}
-	if (!free && c->stacks_left < reserve + cost) {
+	if (!free && (c->stacks_left < reserve + cost || (is_half_full() && !wanted))) {
 		c->stacks_held++;
 		return false;
 	}
+	if (free)
+		is_half_full();
+	if (!put_sized(ctx, c, k, p, why, size))
+		return false;
 	if (!free)
 		c->stacks_left -= cost;
-	if (size <= DRIVER_SHORT)
-		return note_stack(c, put_stack(ctx, k, p, why, DRIVER_SHORT));
-	if (size <= DRIVER_MIDDLE)
-		return note_stack(c, put_stack(ctx, k, p, why, DRIVER_MIDDLE));
-	if (size <= DRIVER_LONG)
-		return note_stack(c, put_stack(ctx, k, p, why, DRIVER_LONG));
-	return note_stack(c, put_stack(ctx, k, p, why, DRIVER_LONGEST));
+	c->stacks++;
+	return true;
 }
 
 /*
@@ -241,20 +290,45 @@ static __always_inline bool take_stack(
 	struct bpf_perf_event_data *ctx, struct driver_cpu *c, struct key *k, const struct place *p)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	u32 why = novelty_of(task, k, p), dice = bpf_get_prandom_u32();
+	u32 dice = bpf_get_prandom_u32(), why;
+	struct spot spot = {0};
 
+	why = novelty_of(task, k, p, &spot);
 	if (how == DRIVER_CHAIN)
-		return note_stack(c, put_chain(ctx, k, p));
-	if (how == DRIVER_JUDGE)
+		return put_chain(ctx, c, k, p);
+	/* Whose stack is taken anyway does not depend on what is known. */
+	if (how == DRIVER_JUDGE || (!why && dice % DRIVER_JUDGES == 0))
 		why |= WHY_JUDGE;
 	if (how == DRIVER_COPY)
 		why |= WHY_LEARN;
 	if (dice % DRIVER_JUDGES == 0)
-		why |= WHY_LEARN | WHY_WANTED | WHY_JUDGE;
-	return why && copy_stack(ctx, c, k, p, why) && why & WHY_LEARN;
+		why |= WHY_LEARN | WHY_WANTED;
+	if (!spot.seen || !why || !copy_stack(ctx, c, k, p, why) || !(why & WHY_LEARN))
+		return false;
+	note_seen(&spot);
+	return true;
 }
 
 /* ---- contexts ---- */
+
+/* Threads of the kernel have never been anywhere else. */
+static __always_inline void forget_user(struct key *k)
+{
+	k->context.user = 0;
+	k->context.where = WHERE_OTHER << WHERE_KIND_SHIFT;
+}
+
+/*
+ * Whether a program is being executed and has its memory already, but the registers of the one
+ * before: they mean nothing any more. Where stacks lie is drawn by lot, gigabytes apart.
+ */
+static __always_inline bool is_leaving(const struct task_struct *task, const struct place *p)
+{
+	if (!p->saved || !bpf_core_field_exists(task->in_execve) ||
+		!BPF_CORE_READ_BITFIELD(task, in_execve))
+		return false;
+	return p->kind != WHERE_MAIN || p->base - p->sp > DEEPEST_AT_EXEC;
+}
 
 /* Completes the key. */
 static __always_inline void find_context(
@@ -271,14 +345,16 @@ static __always_inline void find_context(
 		p.sp = p.saved->sp;
 		p.bp = p.saved->bp;
 		k->context.user = p.pc;
-		/* Threads of the kernel have never been anywhere else. */
 		if (!task->mm) {
-			k->context.user = 0;
-			k->context.where = WHERE_OTHER << WHERE_KIND_SHIFT;
+			forget_user(k);
 			return;
 		}
 	}
 	find_base(task, &p);
+	if (is_leaving(task, &p)) {
+		forget_user(k);
+		return;
+	}
 	k->context.where = where_of(&p);
 	if (p.kind == WHERE_OTHER)
 		k->context.caller = p.sp;

@@ -58,9 +58,9 @@ void driver_collect(struct driver *d, uint64_t until, driver_fn *fn, void *arg);
 typedef void driver_pair_fn(void *arg, const struct driver_pair *p);
 void driver_pairs(struct driver *d, uint64_t until, driver_pair_fn *fn, void *arg);
 
-/* Hands over copies of stacks; as time has passed, more may then be made. */
+/* Hands over copies of stacks made by `until`; as time has passed, more may then be made. */
 typedef void driver_stack_fn(void *arg, const struct driver_stack *s, const uint8_t *bytes);
-void driver_stacks(struct driver *d, driver_stack_fn *fn, void *arg);
+void driver_stacks(struct driver *d, uint64_t until, driver_stack_fn *fn, void *arg);
 
 /* The next sample in the context of this one is to come with a copy of its stack. */
 void driver_want(struct driver *d, const struct sample *s);

@@ -380,7 +380,7 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink)
 	if (s->driver && sink->pair)
 		driver_pairs(s->driver, until, sink->pair, sink->arg);
 	if (s->driver && sink->stack)
-		driver_stacks(s->driver, sink->stack, sink->arg);
+		driver_stacks(s->driver, until, sink->stack, sink->arg);
 	if (s->shadow && sink->burst)
 		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);
@@ -410,7 +410,7 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink)
 	if (s->driver && sink->pair)
 		driver_pairs(s->driver, until, sink->pair, sink->arg);
 	if (s->driver && sink->stack)
-		driver_stacks(s->driver, sink->stack, sink->arg);
+		driver_stacks(s->driver, until, sink->stack, sink->arg);
 	if (s->shadow && sink->burst)
 		shadow_service(s->shadow, until, sink->burst, sink->arg);
 	redraw(s);

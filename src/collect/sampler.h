@@ -150,8 +150,8 @@ struct sampler_statistics {
 	 * next sample on the same CPU in time) or were dropped for want of room.
 	 */
 	uint64_t pairs, pairs_begun, pairs_apart, pairs_lapsed, pairs_dropped;
-	/* Stacks: copied; not copied because too many were; lost for want of room, or not there. */
-	uint64_t stacks, stacks_held, stacks_lost;
+	/* Stacks: copied; not copied because too many were; for want of room; not in memory. */
+	uint64_t stacks, stacks_held, stacks_lost, stacks_gone;
 	struct shadow_statistics shadow;
 };
 void sampler_statistics(const struct sampler *s, struct sampler_statistics *out);

@@ -52,7 +52,7 @@ static void drain(void)
 	ring_settle();
 	memset(&seen, 0, sizeof seen);
 	driver_collect(driver, UINT64_MAX, see, NULL);
-	driver_stacks(driver, see_stack, NULL);
+	driver_stacks(driver, UINT64_MAX, see_stack, NULL);
 }
 
 static uint64_t height(const struct sample *s)
