@@ -41,9 +41,6 @@ struct context_tree {
 	uint64_t verdicts[PATH_VERDICTS];
 };
 
-/* What counts has this event, which is selected only if it is named. */
-#define COUNTED_EVENT "context"
-
 /* ---- profiles ---- */
 
 /* The number of the event that a profile was sampled by, -1: it was counted. */
@@ -53,7 +50,7 @@ static int sampled_by(const struct context_tree *t, const struct store_profile *
 	int event = selection_event(t->sel, p->event);
 
 	selection_events(t->sel, &list);
-	return event >= 0 && strcmp(list[event].name, COUNTED_EVENT) ? event : -1;
+	return event >= 0 && strcmp(list[event].name, CONTEXT_EVENT_COUNTED) ? event : -1;
 }
 
 struct choice {
@@ -159,9 +156,7 @@ static int find_metric(struct context_tree *t, struct err *e)
 	int rc;
 
 	if (!name)
-		name = t->sampled < 0 ? metric_first(names) : plain;
-	if (!name)
-		name = plain;
+		name = t->sampled < 0 && names->n ? names->name[0] : plain;
 	t->which = metric_find(names, name);
 	t->metric = arena_strdup(&t->arena, name);
 	if (t->which >= 0 || !strcmp(name, plain))

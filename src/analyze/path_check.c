@@ -45,12 +45,27 @@ struct checking {
 	struct path_check *out;
 };
 
-static char *name_path(struct selection *sel, const struct call_tree *t, uint32_t node)
+/* Paths that were counted begin with what only the other database has. */
+static void put_path(struct checking *c, const struct call_tree *t, uint32_t node, struct buf *out)
+{
+	const struct call_node *n = call_tree_node(t, node);
+	char label[512];
+
+	if (n->parent != CALL_NONE) {
+		put_path(c, t, n->parent, out);
+		buf_printf(out, " > ");
+	}
+	buf_printf(out, "%s",
+		call_name(call_name_image(c->truth, n->at.image) ? c->truth : c->sel, &n->at, label,
+			sizeof label));
+}
+
+static char *name_path(struct checking *c, const struct call_tree *t, uint32_t node)
 {
 	struct buf text = {0};
 	char *name;
 
-	call_name_path(sel, t, node, &text);
+	put_path(c, t, node, &text);
 	name = xstrdup(buf_cstr(&text));
 	buf_deinit(&text);
 	return name;
@@ -62,8 +77,8 @@ static void take_wrong(
 	struct checking *c = arg;
 
 	*vec_add(&c->out->wrong) = (struct checked_path){.verdict = verdict,
-		.path = name_path(c->truth, c->paths, node),
-		.named = named == CALL_NONE ? NULL : name_path(c->sel, c->map, named),
+		.path = name_path(c, c->paths, node),
+		.named = named == CALL_NONE ? NULL : name_path(c, c->map, named),
 		.weight = weight};
 }
 
@@ -80,6 +95,7 @@ static void check_program(
 	for (unsigned k = 0; k < CALL_KEYS; k++) {
 		struct call_comparison comparison = {.map = map,
 			.truth = truth->map,
+			.counted = c->out->counted,
 			.key = (enum call_key)k,
 			.wrong = k == CALL_BY_CALLER ? take_wrong : NULL,
 			.arg = c};
@@ -117,9 +133,15 @@ int path_check(
 	struct path_maps maps = {0}, true_maps = {0};
 	int rc = path_maps_load(sel, &maps, e);
 
-	if (!rc)
-		rc = path_maps_load(truth, &true_maps, e);
 	*out = (struct path_check){0};
+	if (!rc)
+		rc = path_maps_train(sel, &maps, e);
+	if (!rc)
+		rc = path_maps_count(truth, &maps, &true_maps, e);
+	out->counted = true_maps.counted;
+	out->training = true_maps.training;
+	if (!rc && !out->counted)
+		rc = path_maps_load(truth, &true_maps, e);
 	for (size_t i = 0; !rc && i < true_maps.list.n; i++)
 		check_program(&c, &maps, &true_maps.list.p[i]);
 	vec_sort(&out->programs, by_weight);

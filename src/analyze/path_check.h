@@ -8,6 +8,7 @@
 #include "analyze/selection.h"
 #include "base/vec.h"
 #include "calls/compare.h"
+#include "calls/training.h"
 
 struct err;
 
@@ -27,9 +28,15 @@ struct path_check {
 	VEC(struct checked_program) programs; /* by weight */
 	VEC(struct checked_path) wrong;       /* the same */
 	struct call_score all[CALL_KEYS];
+	bool counted; /* the truth's contexts were: weights are calls */
+	struct call_training training;
 };
 
-/* The truth is what its path maps learned from stacks. -ENOENT when either has none. */
+/*
+ * The truth is contexts that were counted, or else what its path maps learned from stacks. Counted
+ * ones begin where the program does, at the heights that the maps know. -ENOENT when either has
+ * none.
+ */
 int path_check(
 	struct selection *sel, struct selection *truth, struct path_check *out, struct err *e);
 void path_check_deinit(struct path_check *c);

@@ -67,6 +67,7 @@ void call_map_height(const struct call_map *m, size_t number, struct call_height
 		.frame = {node->at.image, node->at.procedure, (int64_t)leaf->at.procedure},
 		.kind = (enum stack_kind)leaf->at.site,
 		.node = c->node,
+		.caller = c->caller,
 		.count = leaf->count,
 		.sampled = leaf->metrics[0]};
 }
@@ -108,27 +109,29 @@ struct candidate *call_map_candidate(const struct call_map *m, const struct plac
 	return NULL;
 }
 
+/* Those that have the caller; else those that it says nothing of; else all. */
 uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_frame *caller, uint32_t *others)
 {
 	struct place_key key = call_map_key(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
-	const struct candidate *best = NULL;
-	uint32_t n = 0;
+	const struct candidate *best[CALL_MATCHES] = {NULL};
+	uint32_t n[CALL_MATCHES] = {0};
 
 	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next) {
 		const struct candidate *c = &m->candidates.p[i];
+		enum call_match match = call_map_match(m, i, caller);
 
-		if (!call_map_is_called_by(m, i, caller))
-			continue;
-		n++;
-		if (!best || is_likelier(m, c, best))
-			best = c;
+		n[match]++;
+		if (!best[match] || is_likelier(m, c, best[match]))
+			best[match] = c;
 	}
-	if (!best)
-		return call_map_find(m, kind, frame, others);
-	*others = n - 1;
-	return best->node;
+	for (unsigned i = 0; i < CALL_MATCH_NOT; i++)
+		if (best[i]) {
+			*others = n[i] - 1;
+			return best[i]->node;
+		}
+	return call_map_find(m, kind, frame, others);
 }
 
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
@@ -277,6 +280,34 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 			frames[i - 1].height - frames[i].height);
 	}
 	return node;
+}
+
+uint32_t call_map_number(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, uint32_t node)
+{
+	struct place_key key = call_map_key(kind, frame);
+	const struct candidate *c = call_map_candidate(m, hmap_get(&m->places, &key), node);
+
+	return c ? (uint32_t)(c - m->candidates.p) : CALL_NONE;
+}
+
+uint32_t call_map_teach(
+	struct call_map *m, uint32_t caller, const struct call_frame *frame, uint64_t count)
+{
+	struct call_height above;
+	struct call_node *leaf;
+	uint32_t node, number;
+
+	call_map_height(m, caller, &above);
+	node = call_map_call_from(m, above.node, frame);
+	number = candidate_of(m, node, above.kind, frame);
+	leaf = call_tree_node(m->tree, m->candidates.p[number].leaf);
+	leaf->count = metric_sum(leaf->count, count);
+	if (m->candidates.p[number].caller == CALL_NONE)
+		m->candidates.p[number].caller = caller;
+	call_map_learn_step(m, frame, &above.frame, 1);
+	note_step(m, node, above.node, above.kind, frame, frame->height - above.frame.height);
+	return number;
 }
 
 size_t call_map_join(const struct call_map *m, enum stack_kind kind,

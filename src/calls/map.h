@@ -149,10 +149,18 @@ size_t call_map_memory(const struct call_map *m); /* bytes, about; takes NULL */
 struct call_height {
 	struct call_frame frame;
 	enum stack_kind kind;
-	uint32_t node;
+	uint32_t node, caller; /* caller: the number of the height that was last seen to call it */
 	uint64_t count, sampled;
 };
 void call_map_height(const struct call_map *m, size_t number, struct call_height *out);
+
+/* The number of a path at a height; CALL_NONE. */
+uint32_t call_map_number(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, uint32_t node);
+
+/* That one called this frame, by what was counted: nobody saw a stack. Returns its number. */
+uint32_t call_map_teach(
+	struct call_map *m, uint32_t caller, const struct call_frame *frame, uint64_t count);
 
 /* Adds a stored map; -EBADMSG, and the map is of no use any more. */
 int call_map_add(struct call_map *m, const void *p, size_t n);

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 enum {
-	ASK_MOST = 32, /* paths that are told apart */
-	ASK_DEEP = 96, /* frames */
+	ASK_MOST = 32,  /* paths that are told apart */
+	ASK_DEEP = 96,  /* frames */
+	ASK_RIVALS = 4, /* paths whose frames are tried */
 };
 
 static const struct call_place *place_of(const struct call_map *m, uint32_t candidate)
@@ -34,73 +35,99 @@ static bool is_same(const struct call_place *a, const struct call_place *b)
 	return a->image == b->image && a->procedure == b->procedure;
 }
 
-/* What would be named right if these callers were told, of paths with these weights. */
-static uint64_t told_by(
-	const struct call_map *m, const uint32_t *callers, const uint64_t *weights, size_t n)
+/* The candidate's frame at a height, from itself outwards; CALL_NONE. */
+static uint32_t frame_at(const struct call_map *m, uint32_t candidate, int64_t height)
 {
+	for (unsigned deep = 0; deep < ASK_DEEP && candidate != CALL_NONE; deep++) {
+		int64_t at = height_of(m, candidate);
+
+		if (at <= height)
+			return at == height ? candidate : CALL_NONE;
+		candidate = m->candidates.p[candidate].caller;
+	}
+	return CALL_NONE;
+}
+
+/* Who called the frame at a height; CALL_NONE: there is none, so the word says something else. */
+static uint32_t caller_at(const struct call_map *m, uint32_t candidate, int64_t height)
+{
+	uint32_t frame = frame_at(m, candidate, height);
+
+	return frame == CALL_NONE ? CALL_NONE : m->candidates.p[frame].caller;
+}
+
+static bool is_told_alike(const struct call_map *m, uint32_t a, uint32_t b)
+{
+	if (a == CALL_NONE || b == CALL_NONE)
+		return a == b;
+	return is_same(place_of(m, a), place_of(m, b));
+}
+
+/* The paths that share a place. */
+struct rivals {
+	uint32_t at[ASK_MOST];
+	uint64_t weight[ASK_MOST];
+	size_t n;
+};
+
+/* What would be named right if the word at this height were told. */
+static uint64_t told_by(const struct call_map *m, const struct rivals *r, int64_t height)
+{
+	uint32_t callers[ASK_MOST];
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		bool best = callers[i] != CALL_NONE;
+	for (size_t i = 0; i < r->n; i++)
+		callers[i] = caller_at(m, r->at[i], height);
+	for (size_t i = 0; i < r->n; i++) {
+		bool best = true;
 
-		for (size_t k = 0; k < n && best; k++)
-			if (callers[k] != CALL_NONE &&
-				is_same(place_of(m, callers[i]), place_of(m, callers[k])))
-				best = weights[i] > weights[k] ||
-				       (weights[i] == weights[k] && i <= k);
+		for (size_t k = 0; k < r->n && best; k++)
+			if (is_told_alike(m, callers[i], callers[k]))
+				best = r->weight[i] > r->weight[k] ||
+				       (r->weight[i] == r->weight[k] && i <= k);
 		if (best)
-			sum += weights[i];
+			sum += r->weight[i];
 	}
 	return sum;
 }
 
-static size_t list_candidates(
-	const struct call_map *m, const struct place *p, uint32_t *at, uint64_t *weights)
+static void list_rivals(const struct call_map *m, const struct place *p, struct rivals *out)
 {
-	size_t n = 0;
-
-	for (uint32_t i = p->first; i != CALL_NONE && n < ASK_MOST; i = m->candidates.p[i].next) {
-		at[n] = i;
-		weights[n++] = weight_of(m, i);
+	out->n = 0;
+	for (uint32_t i = p->first; i != CALL_NONE && out->n < ASK_MOST;
+		i = m->candidates.p[i].next) {
+		out->at[out->n] = i;
+		out->weight[out->n++] = weight_of(m, i);
 	}
-	return n;
 }
 
-/* All one frame outwards; false when they are not at one height there. */
-static bool climb(const struct call_map *m, uint32_t *at, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		at[i] = m->candidates.p[at[i]].caller;
-		if (at[i] == CALL_NONE || height_of(m, at[i]) != height_of(m, at[0]))
-			return false;
-	}
-	return true;
-}
-
+/* The frames of a few are tried: those that others differ in are among them. */
 bool call_map_ask(const struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
 	int64_t *height)
 {
 	struct place_key key = call_map_key(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
-	uint32_t at[ASK_MOST], callers[ASK_MOST];
-	uint64_t weights[ASK_MOST], best = 0;
-	size_t n = p && p->n > 1 ? list_candidates(m, p, at, weights) : 0;
+	struct rivals r = {.n = 0};
+	uint64_t best = 0;
 
 	*height = frame->height;
-	for (unsigned deep = 0; n && deep < ASK_DEEP; deep++) {
-		uint64_t told;
+	if (!p || p->n < 2)
+		return false;
+	list_rivals(m, p, &r);
+	for (size_t i = 0; i < r.n && i < ASK_RIVALS; i++) {
+		uint32_t at = r.at[i];
 
-		for (size_t i = 0; i < n; i++)
-			callers[i] = m->candidates.p[at[i]].caller;
-		told = told_by(m, callers, weights, n);
-		if (told > best) {
-			best = told;
-			*height = height_of(m, at[0]);
+		for (unsigned deep = 0; deep < ASK_DEEP && at != CALL_NONE; deep++) {
+			uint64_t told = told_by(m, &r, height_of(m, at));
+
+			if (told > best) {
+				best = told;
+				*height = height_of(m, at);
+			}
+			at = m->candidates.p[at].caller;
 		}
-		if (!climb(m, at, n))
-			break;
 	}
-	return n;
+	return true;
 }
 
 /* Who is below its first caller and not its last in the tree, since it was called again, has that
@@ -114,21 +141,24 @@ static bool has_parent(
 	return parent != CALL_NONE && is_same(&call_tree_node(m->tree, parent)->at, &at);
 }
 
-bool call_map_is_called_by(
+enum call_match call_map_match(
 	const struct call_map *m, uint32_t candidate, const struct call_frame *caller)
 {
 	const struct call_place at = {.image = caller->image, .procedure = caller->procedure};
-	uint32_t up = candidate;
+	int64_t height = height_of(m, candidate);
+	uint32_t frame = candidate, above;
 
-	for (unsigned deep = 0; deep < ASK_DEEP && up != CALL_NONE; deep++) {
-		uint32_t above = m->candidates.p[up].caller;
-
-		if (!caller->height || !((height_of(m, up) - caller->height) % CALL_HEIGHT_TOLD))
-			return above != CALL_NONE ? is_same(place_of(m, above), &at)
-						  : has_parent(m, &m->candidates.p[up], caller);
-		up = above;
-	}
-	return false;
+	if (caller->height)
+		height -= ((height - caller->height) % CALL_HEIGHT_TOLD + CALL_HEIGHT_TOLD) %
+			  CALL_HEIGHT_TOLD;
+	frame = frame_at(m, candidate, height);
+	if (frame == CALL_NONE)
+		return CALL_MATCH_SILENT;
+	above = m->candidates.p[frame].caller;
+	if (above != CALL_NONE ? is_same(place_of(m, above), &at)
+			       : has_parent(m, &m->candidates.p[frame], caller))
+		return CALL_MATCH;
+	return CALL_MATCH_NOT;
 }
 
 bool call_map_has_caller(const struct call_map *m, enum stack_kind kind,
@@ -138,7 +168,7 @@ bool call_map_has_caller(const struct call_map *m, enum stack_kind kind,
 	const struct place *p = hmap_get(&m->places, &key);
 
 	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next)
-		if (call_map_is_called_by(m, i, caller))
+		if (call_map_match(m, i, caller) == CALL_MATCH)
 			return true;
 	return false;
 }

@@ -82,7 +82,13 @@ void call_map_learn_step(struct call_map *m, const struct call_frame *callee,
 	const struct call_frame *caller, uint64_t count);
 
 /* Whether a candidate has this caller (call_map_find_called). */
-bool call_map_is_called_by(
+enum call_match {
+	CALL_MATCH,
+	CALL_MATCH_SILENT, /* it has no frame there, so the word says nothing of it */
+	CALL_MATCH_NOT,
+	CALL_MATCHES,
+};
+enum call_match call_map_match(
 	const struct call_map *m, uint32_t candidate, const struct call_frame *caller);
 
 /* Of a map that was read: takes the steps to callers from the node on, whose names it has all. */

@@ -16,6 +16,11 @@ static const char *const verdict_words[PATH_VERDICTS] = {[PATH_PRECISE] = "preci
 	[PATH_WRONG] = "incorrect",
 	[PATH_MISSING] = "missing"};
 
+static const char *unit_of(const struct path_check *c)
+{
+	return c->counted ? CONTEXT_BY_CALLS : CONTEXT_BY_SAMPLES;
+}
+
 /* ---- JSON ---- */
 
 static void put_score(struct json *j, const struct call_score *s)
@@ -53,6 +58,8 @@ static void print_json(const struct path_check *c, size_t rows)
 
 	json_init(&j, stdout);
 	json_open(&j, '{');
+	json_kstr(&j, "unit", unit_of(c));
+	json_kuint(&j, "not_compared", c->training.left + c->training.unmet);
 	put_scores(&j, c->all);
 	json_key(&j, "programs");
 	json_open(&j, '[');
@@ -88,7 +95,7 @@ static void put_shares(
 	table_row(t);
 }
 
-static void print_categories(const struct call_score all[CALL_KEYS])
+static void print_categories(const struct path_check *c)
 {
 	static const char *const words[PATH_VERDICTS] = {[PATH_PRECISE] = "precise: the only one",
 		[PATH_FIRST] = "the likeliest of several, and right",
@@ -100,16 +107,16 @@ static void print_categories(const struct call_score all[CALL_KEYS])
 
 	for (unsigned v = 0; v < PATH_VERDICTS; v++)
 		for (unsigned i = 0; i < 4; i++) {
-			const struct call_score *s = &all[i / 2];
+			const struct call_score *s = &c->all[i / 2];
 
 			parts[v][i] = i % 2 ? s->verdicts[v].weight : s->verdicts[v].paths;
 			wholes[i] += parts[v][i];
 		}
 	table_cell(t, "paths");
-	table_cell(t, "samples");
+	table_cell(t, "%s", unit_of(c));
 	table_cell(t, "paths, caller told");
-	table_cell(t, "samples");
-	table_cell(t, "of %" PRIu64 " paths, %" PRIu64 " samples", wholes[0], wholes[1]);
+	table_cell(t, "%s", unit_of(c));
+	table_cell(t, "of %" PRIu64 " paths, %" PRIu64 " %s", wholes[0], wholes[1], unit_of(c));
 	table_row(t);
 	table_header(t);
 	for (unsigned v = 0; v < PATH_VERDICTS; v++)
@@ -118,7 +125,7 @@ static void print_categories(const struct call_score all[CALL_KEYS])
 	table_destroy(t);
 }
 
-static void print_degrees(const struct call_score *s)
+static void print_degrees(const struct call_score *s, const char *unit)
 {
 	uint64_t paths = 0, weight = 0, all = 0, all_weight = 0;
 
@@ -133,7 +140,7 @@ static void print_degrees(const struct call_score *s)
 		printf("%s %u: %.1f%% (%.1f%%)", d ? "," : "", d + 1, 100 * share_of(paths, all),
 			100 * share_of(weight, all_weight));
 	}
-	printf(" of the paths (samples)\n");
+	printf(" of the paths (%s)\n", unit);
 }
 
 static void print_programs(const struct path_check *c)
@@ -142,9 +149,9 @@ static void print_programs(const struct path_check *c)
 
 	printf("\n");
 	table_cell(t, "right paths");
-	table_cell(t, "samples");
+	table_cell(t, "%s", unit_of(c));
 	table_cell(t, "right paths, caller told");
-	table_cell(t, "samples");
+	table_cell(t, "%s", unit_of(c));
 	table_cell(t, "program");
 	table_row(t);
 	table_header(t);
@@ -177,7 +184,8 @@ static void print_wrong(const struct path_check *c, size_t rows)
 
 int calls_check(struct calls_view *v, struct err *e)
 {
-	struct report truth = {.input = v->other, .no_pager = true};
+	struct report truth = {
+		.input = v->other, .no_pager = true, .filter.image = v->report.filter.image};
 	struct path_check c = {0};
 	int rc = report_select(&v->report, NULL, e);
 
@@ -189,8 +197,13 @@ int calls_check(struct calls_view *v, struct err *e)
 		print_json(&c, v->report.rows ? v->report.rows : SIZE_MAX);
 	if (!rc && !v->report.json) {
 		report_pager(&v->report);
-		print_categories(c.all);
-		print_degrees(&c.all[CALL_BY_HEIGHT]);
+		print_categories(&c);
+		if (c.training.left + c.training.unmet)
+			printf("%" PRIu64 " contexts that were counted cannot be compared: their "
+					  "heights are not "
+			       "known\n",
+				c.training.left + c.training.unmet);
+		print_degrees(&c.all[CALL_BY_HEIGHT], unit_of(&c));
 		if (c.programs.n > 1)
 			print_programs(&c);
 		print_wrong(&c, v->report.rows ? v->report.rows : WRONG_ROWS);

@@ -371,6 +371,10 @@ static void say_paths(const struct contexts_statistics *p)
 			 "%" PRIu64 " stacks looked at",
 			100 * (double)(p->unique + p->ranked + p->walked) / all,
 			100 * (double)p->ranked / all, walked);
+	if (p->training.taught)
+		cmd_note("call paths: %" PRIu64 " contexts that were counted are known by their "
+			 "heights, %" PRIu64 " are not",
+			p->training.taught, p->training.left + p->training.unmet);
 }
 
 /* Closes the database before its size is told: what was written is folded in then. */

@@ -50,7 +50,9 @@ void contexts_destroy(struct contexts *c)
 	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));) {
 		call_map_destroy(p->known);
 		call_map_destroy(p->fresh);
+		call_trainer_destroy(p->trainer);
 	}
+	call_sites_destroy(c->sites);
 	hmap_deinit(&c->pending);
 	hmap_deinit(&c->walked);
 	hmap_deinit(&c->frames);
@@ -268,10 +270,15 @@ static struct walk_start start_of(const struct driver_stack *s, const uint8_t *b
 static uint32_t learn(struct program *p, enum stack_kind kind, const struct call_prefix *prefix,
 	const struct call_frame *frames, size_t n)
 {
+	uint32_t node;
+
 	if (!p->fresh)
 		p->fresh = call_map_create();
 	call_map_learn(p->fresh, prefix, kind, frames, n);
-	return call_map_learn(p->known, prefix, kind, frames, n);
+	node = call_map_learn(p->known, prefix, kind, frames, n);
+	if (p->trainer && !prefix)
+		call_trainer_meet(p->trainer, p->known, kind, frames, n);
+	return node;
 }
 
 void contexts_judge(struct contexts *c, const struct judgement *j)

@@ -10,6 +10,7 @@
 
 #include "base/vec.h"
 #include "calls/map.h"
+#include "calls/training.h"
 #include "calls/walk.h"
 #include "collect/sampler.h"
 
@@ -104,6 +105,7 @@ struct contexts_statistics {
 	size_t bytes;                             /* of all of it in memory, about */
 	uint64_t unique, ranked, walked, unknown; /* samples */
 	uint64_t refused;                         /* for want of memory: counted as unknown */
+	struct call_training training;            /* by contexts that were counted */
 };
 void contexts_statistics(const struct contexts *c, struct contexts_statistics *out);
 

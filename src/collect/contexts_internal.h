@@ -3,6 +3,7 @@
 #define CULPRIT_COLLECT_CONTEXTS_INTERNAL_H
 
 #include "base/hmap.h"
+#include "calls/training.h"
 #include "collect/contexts.h"
 #include "collect/stack_roots.h"
 
@@ -34,9 +35,10 @@ struct bare_frame {
 
 struct program {
 	uint64_t key;
-	struct call_map *known; /* all that was ever learned */
-	struct call_map *fresh; /* since the last flush; NULL: nothing */
-	uint32_t number;        /* of its image, since the last flush */
+	struct call_map *known;       /* all that was ever learned */
+	struct call_map *fresh;       /* since the last flush; NULL: nothing */
+	struct call_trainer *trainer; /* what was counted of it; NULL: nothing */
+	uint32_t number;              /* of its image, since the last flush */
 };
 
 /* A walked path that waits for what the map says of it. */
@@ -56,6 +58,7 @@ struct contexts {
 	struct hmap programs;   /* struct program */
 	struct hmap procedures; /* struct called_procedure, all of it key */
 	struct stack_roots roots;
+	struct call_sites *sites; /* of programs that were counted */
 	VEC(struct judgement) judgements;
 	struct contexts_settled settled;
 	struct contexts_statistics statistics, told; /* told: of the samples that are settled */

@@ -187,7 +187,8 @@ struct loading {
 	struct contexts *c;
 	struct store *store;
 	struct err *e;
-	uint64_t program; /* key */
+	uint64_t program;    /* key */
+	struct hmap counted; /* struct counted */
 };
 
 static int take_image(void *arg, const struct store_image *im)
@@ -207,11 +208,73 @@ static int take_map(void *arg, const struct store_profile *p)
 	return r;
 }
 
+/* Where calls were counted, their sites are looked for in the files of then. */
+static int take_site_image(void *arg, const struct store_image *im)
+{
+	struct loading *l = arg;
+
+	if (im->kind == IMAGE_ELF)
+		call_sites_add(l->c->sites, edge_image_key(im->kind, &im->identity, im->path),
+			im->path, &im->identity);
+	return 0;
+}
+
+/* The trees of a program add up before they teach. */
+struct counted {
+	uint64_t program;
+	struct call_tree *tree;
+};
+
+static int take_counted(void *arg, const struct store_profile *p)
+{
+	struct loading *l = arg;
+	int r = store_image_get(l->store, p->image, take_image, l, l->e);
+	struct counted *to;
+	bool fresh;
+
+	if (r < 0)
+		return r;
+	to = hmap_put(&l->counted, &l->program, &fresh);
+	if (fresh)
+		to->tree = call_tree_create(NULL);
+	if (call_tree_add(to->tree, p->data, p->size) < 0)
+		r = err_set(l->e, -EBADMSG,
+			"contexts in the database are damaged: see 'culprit db check'");
+	return r;
+}
+
+/* Programs whose contexts were counted are known before they are sampled. */
+static int load_counted(struct loading *l)
+{
+	struct store_filter filter = {.type = &blob_context, .event = CONTEXT_EVENT_COUNTED};
+	int r;
+
+	hmap_init(&l->counted, sizeof(struct counted), sizeof(uint64_t));
+	r = store_profiles(l->store, &filter, take_counted, l, l->e);
+	if (r == 0 && l->counted.n) {
+		l->c->sites = call_sites_create();
+		r = store_images(l->store, take_site_image, l, l->e);
+	}
+	for (struct counted *k = NULL; (k = hmap_next(&l->counted, k));) {
+		struct program *p = contexts_program(l->c, k->program);
+
+		if (r < 0) {
+			call_tree_destroy(k->tree);
+			continue;
+		}
+		p->trainer = call_trainer_create(k->tree, l->c->sites);
+		call_trainer_recall(p->trainer, p->known, p->known);
+	}
+	hmap_deinit(&l->counted);
+	return r;
+}
+
 int contexts_load(struct contexts *c, struct store *s, struct err *e)
 {
 	struct loading l = {.c = c, .store = s, .e = e};
+	int r = store_profiles(s, &(struct store_filter){.type = &blob_pathmap}, take_map, &l, e);
 
-	return store_profiles(s, &(struct store_filter){.type = &blob_pathmap}, take_map, &l, e);
+	return r ? r : load_counted(&l);
 }
 
 void contexts_statistics(const struct contexts *c, struct contexts_statistics *out)
@@ -220,6 +283,9 @@ void contexts_statistics(const struct contexts *c, struct contexts_statistics *o
 	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
 		out->heights += call_map_size(p->known);
 	out->bytes = contexts_memory(c);
+	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
+		if (p->trainer)
+			call_trainer_sum(p->trainer, &out->training);
 }
 
 size_t contexts_memory(const struct contexts *c)

@@ -66,7 +66,5 @@ rt_call_\name:
 	routine thread_block
 	routine context_enter
 	routine path
-	routine path_second
-	routine metric
 
 	.section .note.GNU-stack, "", @progbits

@@ -46,6 +46,9 @@ struct context_row {
 #define CONTEXT_METRIC_UNKNOWN "unknown"
 #define CONTEXT_METRIC_WALKED  "walked"
 
+/* The event of contexts that were counted. */
+#define CONTEXT_EVENT_COUNTED "context"
+
 /* Registered by the store; its weight is the sum of the nodes' counts. */
 extern const struct blob_type blob_context;
 /* What names call paths by heights of the stack (calls/map.h) has the same form. */

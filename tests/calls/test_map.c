@@ -193,6 +193,37 @@ static void test_asks(void **s)
 	call_map_destroy(read);
 }
 
+/* Frames of other sizes on the way: the word that is a return address of one path is none of the
+ * other, and says that it is not the one. */
+static void test_asks_where_heights_differ(void **s)
+{
+	struct call_frame a[] = {{IMAGE, 4, 160}, {IMAGE, 3, 128}, {IMAGE, 1, 64}, {IMAGE, 9, 8}};
+	struct call_frame b[] = {
+		{IMAGE, 4, 160}, {IMAGE, 3, 128}, {IMAGE, 3, 96}, {IMAGE, 2, 48}, {IMAGE, 9, 8}};
+	struct call_frame word = {IMAGE, 77, 0};
+	struct call_map *m = call_map_create();
+	uint32_t x, y, others, told;
+	int64_t height;
+
+	(void)s;
+	x = call_map_learn(m, NULL, STACK_MAIN, a, 4);
+	y = call_map_learn(m, NULL, STACK_MAIN, b, 5);
+	assert_int_not_equal(x, y);
+	assert_true(call_map_ask(m, STACK_MAIN, &a[0], &height));
+	assert_true(height == 64 || height == 128 || height == 96 || height == 48);
+	/* At 64 only the first path has a frame, which the last one called. */
+	word.height = 64;
+	told = call_map_find_called(m, STACK_MAIN, &a[0], &word, &others);
+	assert_int_equal(told, y);
+	assert_int_equal(others, 0);
+	assert_false(call_map_has_caller(m, STACK_MAIN, &a[0], &word));
+	word.procedure = 9;
+	assert_int_equal(call_map_find_called(m, STACK_MAIN, &a[0], &word, &others), x);
+	assert_int_equal(others, 0);
+	assert_true(call_map_has_caller(m, STACK_MAIN, &a[0], &word));
+	call_map_destroy(m);
+}
+
 static void test_recursion(void **s)
 {
 	struct call_frame f[202];
@@ -311,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_finds_what_it_learned),
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_asks),
+		cmocka_unit_test(test_asks_where_heights_differ),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_cut_stacks),
 		cmocka_unit_test(test_guesses),

@@ -85,3 +85,13 @@ share() { # LOW HIGH JQ-CONDITION
 	run -2 "$CULPRIT" record --call-graph=nonsense -- true
 	[[ $output == *"nonsense"* ]]
 }
+
+# bats test_tags=plain
+@test "contexts that were counted teach the map" {
+	"$CULPRIT" record --context -o "$db" -- "$programs/callers" 0.01 2>/dev/null
+	"$CULPRIT" record -g -F 1000 -o "$db" -- "$programs/callers" 0.3 2>log
+	grep -q "contexts that were counted are known by their heights" log
+	# What was counted is all there, and can nearly all be told apart.
+	calls --check "$db" --json >out.json
+	jq -e '.unit == "calls" and .by_caller.paths.missing == 0 and .by_caller.right_weights > 0.95' out.json
+}
