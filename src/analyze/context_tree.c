@@ -156,7 +156,9 @@ static int find_metric(struct context_tree *t, struct err *e)
 	int rc;
 
 	if (!name)
-		name = t->sampled < 0 && names->n ? names->name[0] : plain;
+		name = t->sampled < 0 ? metric_first(names) : plain;
+	if (!name)
+		name = plain;
 	t->which = metric_find(names, name);
 	t->metric = arena_strdup(&t->arena, name);
 	if (t->which >= 0 || !strcmp(name, plain))

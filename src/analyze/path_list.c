@@ -87,7 +87,9 @@ static int find_metric(struct path_list *l, struct err *e)
 	int rc;
 
 	if (!name)
-		name = l->names.n ? l->names.name[0] : PATH_BY_INSTRUCTIONS;
+		name = metric_first(&l->names);
+	if (!name)
+		name = PATH_BY_INSTRUCTIONS;
 	l->metric = metric_find(&l->names, name);
 	l->weighing = l->metric >= 0                        ? BY_METRIC
 		      : !strcmp(name, PATH_BY_INSTRUCTIONS) ? BY_INSTRUCTIONS
@@ -265,6 +267,8 @@ static void count_path(struct path_list *l, struct path_entry *p)
 	double instructions = (double)p->count * (double)p->length;
 	struct path_share *to;
 
+	for (int i = 0; i < METRICS_MOST; i++)
+		l->summary.metrics[i] = metric_sum(l->summary.metrics[i], p->metrics[i]);
 	p->class = classify(l, p->weight, instructions);
 	to = &l->summary.of[p->class];
 	to->paths++;

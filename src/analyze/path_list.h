@@ -66,6 +66,7 @@ struct path_summary {
 	uint64_t paths, hot; /* how many ran; how many are hot */
 	double potential;    /* of the procedures that ran */
 	double weight, instructions;
+	uint64_t metrics[METRICS_MOST]; /* of all paths */
 	struct path_share of[PATH_CLASSES];
 	uint64_t without_code; /* procedures whose instructions are not known */
 };

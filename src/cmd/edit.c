@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 struct edit_verb {
-	const char *program, *output, *kind, *refine, *metric, *map, *search;
-	name_list only, skip;
+	const char *program, *output, *kind, *refine, *map, *search;
+	name_list only, skip, metrics;
+	struct measures measures;
 	struct edit_options options;
 	bool report, json, atomic, per_thread, full;
 	bool paths, context;
@@ -76,7 +77,7 @@ static int take_option(struct edit_verb *v, int c)
 		v->search = optarg;
 		return 0;
 	case EDIT_METRIC:
-		v->metric = optarg;
+		*vec_add(&v->metrics) = optarg;
 		return 0;
 	case EDIT_REFINE:
 		v->refine = optarg;
@@ -149,11 +150,9 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "--per-thread goes with --exact");
 	if (v->full && strcmp(v->kind, "paths"))
 		return cmd_usage("edit", "--full goes with --paths, and not with --context");
-	if (v->metric && strcmp(v->kind, "paths") && strcmp(v->kind, "context"))
+	if (v->metrics.n && strcmp(v->kind, "paths") && strcmp(v->kind, "context"))
 		return cmd_usage("edit", "--metric goes with --paths and --context");
-	if (v->metric && strcmp(v->metric, "tsc"))
-		return cmd_usage("edit", "the only metric is tsc, not '%s'", v->metric);
-	if (v->metric && v->paths && v->context)
+	if (v->metrics.n && v->paths && v->context)
 		return cmd_usage("edit", "--metric goes with --paths or with --context, not both");
 	if (v->refine && !v->paths && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--refine goes with --exact and --paths");
@@ -315,9 +314,10 @@ static int write_null(const struct edit_verb *v, struct edit *edit, struct err *
 static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	struct exact_options exact = {.atomic = v->atomic, .per_thread = v->per_thread};
-	struct paths_options paths = {.atomic = v->atomic, .full = v->full, .metric = v->metric};
+	struct paths_options paths = {
+		.atomic = v->atomic, .full = v->full, .measures = v->measures};
 	struct context_options context = {
-		.atomic = v->atomic, .timed = v->metric, .paths = v->paths};
+		.atomic = v->atomic, .measures = v->measures, .paths = v->paths};
 	struct guide *guide = NULL;
 	struct edit_tool tool;
 	int r = 0;
@@ -372,11 +372,13 @@ static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
 	return r;
 }
 
-static int run(const struct edit_verb *v)
+static int run(struct edit_verb *v)
 {
 	struct edit *edit = NULL;
 	struct err e = {0};
 
+	if (measures_parse(v->metrics.p, v->metrics.n, &v->measures, &e))
+		return cmd_fail(&e);
 	cmd_progress("reading %s", v->program);
 	int r = edit_open(v->program, &v->options, &edit, &e);
 	if (r) {
@@ -400,5 +402,6 @@ int cmd_edit(int argc, char **argv)
 		code = run(&v);
 	vec_deinit(&v.only);
 	vec_deinit(&v.skip);
+	vec_deinit(&v.metrics);
 	return code;
 }

@@ -76,11 +76,10 @@ static void put_procedure(struct json *j, const struct path_procedure *p)
 	json_kaddr(j, "start", p->start);
 }
 
-static void put_metrics(struct json *j, const struct paths_view *v, const uint64_t *metrics)
+static void put_numbers(struct json *j, const struct paths_view *v, const uint64_t *metrics)
 {
 	const struct metric_names *names = path_list_metrics(v->list);
 
-	json_key(j, "metrics");
 	json_open(j, '{');
 	for (uint32_t i = 0; i < names->n; i++)
 		json_kuint(j, names->name[i], metrics[i]);
@@ -123,7 +122,8 @@ static void put_path(struct json *j, struct paths_view *v, const struct path_ent
 	json_kshare(j, "share", whole > 0 ? p->weight / whole : 0);
 	json_kuint(j, "instructions", p->length);
 	json_kstr(j, "class", class_name(p->class));
-	put_metrics(j, v, p->metrics);
+	json_key(j, "metrics");
+	put_numbers(j, v, p->metrics);
 	if (v->prediction.counts)
 		json_kdouble(j, "predicted", paths_predicted(v, p));
 	json_kstr(j, "lines", lines.n ? buf_cstr(&lines) : NULL);
@@ -205,6 +205,8 @@ static void print_json(struct paths_view *v)
 	json_kshare(&j, "threshold", v->hot);
 	json_kuint(&j, "paths", s->paths);
 	json_kdouble(&j, "total", s->weight);
+	json_key(&j, "totals");
+	put_numbers(&j, v, s->metrics);
 	put_classes(&j, s);
 	if (v->prediction.counts)
 		put_prediction(&j, &v->prediction);

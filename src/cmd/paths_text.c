@@ -68,6 +68,24 @@ static void print_classes(const struct path_summary *s)
 	table_destroy(t);
 }
 
+/* How much of what was measured is measuring itself. */
+static void print_measuring(const struct paths_view *v)
+{
+	const struct metric_names *names = path_list_metrics(v->list);
+	const struct path_summary *s = path_list_summary(v->list);
+	int readings = metric_find(names, METRIC_READINGS);
+	int measuring = metric_find(names, METRIC_MEASURING), clock = metric_find(names, "tsc");
+
+	if (readings < 0)
+		return;
+	printf("metrics were read %" PRIu64 " times", s->metrics[readings]);
+	if (measuring >= 0 && clock >= 0 && s->metrics[clock])
+		printf("; of the ticks, about %" PRIu64 " (%.0f%%) are reading and counting",
+			s->metrics[measuring],
+			100.0 * (double)s->metrics[measuring] / (double)s->metrics[clock]);
+	printf("\n");
+}
+
 static void print_heading(const struct paths_view *v)
 {
 	const struct path_summary *s = path_list_summary(v->list);
@@ -88,6 +106,7 @@ static void print_heading(const struct paths_view *v)
 			100 * v->hot, s->metric);
 	else
 		printf("hot: at least %g%% of %s\n", 100 * v->hot, s->metric);
+	print_measuring(v);
 	if (off)
 		printf("counts of %zu procedures may be off: paths that were begun and not "
 		       "ended\n",

@@ -20,6 +20,7 @@ struct context_own {
 	uint64_t left_out;
 	uint32_t contexts;
 	uint64_t entries, ticks;
+	bool clock; /* is measured */
 };
 
 static struct context_own *own_of(struct edited_run *r)
@@ -29,7 +30,7 @@ static struct context_own *own_of(struct edited_run *r)
 	if (!own) {
 		own = r->own = xcalloc(1, sizeof *own);
 		own->options.atomic = r->choice->atomic;
-		own->options.timed = r->choice->metrics.n;
+		own->options.measures = r->measures;
 		own->options.paths = r->choice->paths;
 	}
 	return own;
@@ -146,13 +147,10 @@ static int read_tree(struct edited_run *r, const struct path_words_map *maps, st
 	struct path_read read = {.maps = maps, .nmaps = r->files.n};
 	struct context_sink sink = path_read_sink(&read);
 	struct context_map *contexts = xcalloc(r->files.n + 1, sizeof *contexts);
-	struct metric_names names = {0};
-	struct call_tree *tree;
-	int rc;
+	struct call_tree *tree = call_tree_create(&maps[0].context.metrics);
+	int rc, clock = metric_find(&maps[0].context.metrics, MEASURE_CLOCK);
 
-	if (own->options.timed)
-		metric_add(&names, "tsc");
-	tree = call_tree_create(&names);
+	own->clock = clock >= 0;
 	for (size_t i = 0; i < r->files.n; i++)
 		contexts[i] = maps[i].context;
 	rc = context_arena_load(
@@ -160,7 +158,7 @@ static int read_tree(struct edited_run *r, const struct path_words_map *maps, st
 	own->contexts = call_tree_size(tree);
 	for (uint32_t i = 0; i < own->contexts; i++) {
 		own->entries += call_tree_node(tree, i)->count;
-		own->ticks += call_tree_node(tree, i)->metrics[0];
+		own->ticks += own->clock ? call_tree_node(tree, i)->metrics[clock] : 0;
 	}
 	if (!rc)
 		rc = add_results(r, tree, &read, e);
@@ -222,7 +220,7 @@ static void say(struct edited_run *r, const char *database)
 		own->contexts, own->entries, own->sum.bytes >> 10, database);
 	if (own->options.paths)
 		say_paths(own);
-	if (own->options.timed)
+	if (own->clock)
 		say_measuring(own);
 	if (own->sum.lost)
 		cmd_note("%" PRIu64 " entries found no room for another context: they are not "

@@ -437,12 +437,9 @@ int edited_check(const struct edited_choice *c, char **command)
 		return cmd_usage("record", "--counted reads what was counted, and runs no command");
 	if (c->full && c->refine)
 		return cmd_usage("record", "--full counts all paths, --refine those that matter");
-	if (c->paths && c->metrics.n &&
-		(c->metrics.n > 1 || strcmp(c->metrics.p[0], "tsc") || c->full))
+	if (c->counted && c->metrics.n)
 		return cmd_usage(
-			"record", "paths are measured by --metric tsc only, and not with --full");
-	if (c->context && c->metrics.n && (c->metrics.n > 1 || strcmp(c->metrics.p[0], "tsc")))
-		return cmd_usage("record", "contexts are measured by --metric tsc only");
+			"record", "--counted knows what the copy measured, without --metric");
 	if (c->paths && c->context && (c->full || c->metrics.n))
 		return cmd_usage("record",
 			"--full and --metric go with --paths or with --context, not with both");
@@ -463,7 +460,10 @@ int record_edited(
 	int rc;
 
 	r.results.command = base_name(r.command[0]);
-	rc = choice->counted ? record_counted(&r, database, &e) : record_command(&r, database, &e);
+	rc = measures_parse(choice->metrics.p, choice->metrics.n, &r.measures, &e);
+	if (!rc)
+		rc = choice->counted ? record_counted(&r, database, &e)
+				     : record_command(&r, database, &e);
 	if (!rc && !quiet) {
 		say_status(&r);
 		r.kind->say(&r, database);

@@ -11,6 +11,7 @@
 #include "edit/cache.h"
 #include "edit/counts.h"
 #include "edit/guide.h"
+#include "edit/measure.h"
 #include "edit/results.h"
 
 #include <sys/resource.h>
@@ -33,6 +34,7 @@ struct edited_file {
 struct edited_run {
 	const struct edited_choice *choice;
 	const struct edited_kind *kind;
+	struct measures measures; /* what --metric names */
 	char **command;
 	bool quiet;
 	char *folder;                  /* of the counts */

@@ -47,7 +47,7 @@
 		"      --full          with --paths: whole ones, also where there are many, "      \
 		"slower\n"                                                                         \
 		"      --refine DB     with these: by what an earlier run counted, faster\n"       \
-		"      --metric tsc    with --paths: what they take, without callees\n"            \
+		"      --metric NAME   what paths or contexts take: tsc, or an event\n"            \
 		"      --context       do not sample: count calls by calling context (calls)\n"    \
 		"      --libs PATTERN  with these: only these libraries, by name or path "         \
 		"(repeatable)\n"                                                                   \
@@ -177,7 +177,7 @@
 		"      --exact         count every block and edge, into EDITED.counts\n"           \
 		"      --context       count by calling context, into EDITED.counts\n"             \
 		"      --paths         count paths inside functions, into EDITED.counts\n"         \
-		"      --full, --refine DB, --metric tsc  see culprit-record(1)\n"                 \
+		"      --full, --refine DB, --metric NAME  see culprit-record(1)\n"                \
 		"      --atomic        with these: for threads and forks too, slower\n"            \
 		"      --disambiguate  make heights of the stack tell call paths apart (record "   \
 		"-g)\n"                                                                            \

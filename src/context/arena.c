@@ -158,6 +158,7 @@ static void read_counts(struct reading *r, const struct level *l)
 
 	if (!p)
 		return;
+	count -= context_map_before(map);
 	for (uint32_t i = 0; i < p->counts; i++) {
 		const struct context_site *s = &map->sites.p[p->site + i];
 
@@ -218,12 +219,15 @@ static int read_record(
 	if (record->body != address)
 		return read_stand_in(r, record, owner->node, site);
 	p = procedure_of(r, record->procedure, &map);
-	if (p && (record->counts != (uint32_t)p->counts + p->paths || record->slots != p->slots))
+	if (p && (record->counts != (uint32_t)p->counts + p->paths + context_map_before(map) ||
+			 record->slots != p->slots))
 		return -EBADMSG;
 	at = place_of(r, record->procedure, site);
 	node = call_tree_child(r->tree, owner->node, &at);
 	call_tree_node(r->tree, node)->count += record->count;
 	call_tree_node(r->tree, node)->metrics[0] += record->metric;
+	if (p && context_map_before(map))
+		call_tree_node(r->tree, node)->metrics[1] += ((const uint64_t *)record)[-1];
 	r->sum->records++;
 	if (p && p->paths)
 		give_paths(r, map, record->procedure - map->first, node,
@@ -329,13 +333,13 @@ static int read_roots(struct reading *r, uint64_t address)
 }
 
 /* Entries, and calls that only their callers count. */
-static uint64_t count_lost(const uint8_t *p)
+static uint64_t count_lost(const uint8_t *p, uint32_t before)
 {
 	const struct context_record *lost = (const struct context_record *)(p + CONTEXT_LOST_AT);
 	const uint64_t *counts = (const uint64_t *)lost - CONTEXT_COUNTS_MAX;
 	uint64_t n = lost->count;
 
-	for (size_t i = 0; i < CONTEXT_COUNTS_MAX; i++)
+	for (size_t i = 0; i < CONTEXT_COUNTS_MAX - before; i++)
 		n += counts[i];
 	return n;
 }
@@ -362,7 +366,7 @@ int context_arena_read(const void *p, size_t n, const struct context_map *maps, 
 	if (r.n < CONTEXT_FIRST)
 		return -EBADMSG;
 	sum->bytes = r.n;
-	sum->lost = count_lost(p);
+	sum->lost = count_lost(p, nmaps ? context_map_before(&maps[0]) : 0);
 	r.seen = xcalloc(1, r.n / CONTEXT_ALIGN / 8 + 1);
 	find_keys(&r);
 	rc = read_roots(&r, head->roots);

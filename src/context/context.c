@@ -17,8 +17,8 @@
 
 /*
  * What is put where. a0 is the procedure's number in the tree, a1 the routine, a2 its number in the
- * image, a3 its place in a fan; the thread's words are at 128 and 136, in a record the count at 8,
- * the body at 16, the parent at 24 and the metric at 40. %1$s makes it atomic.
+ * image, a3 its place in a fan, a7 the routine that reads metrics; the thread's word is at 128, in
+ * a record the count at 8, the body at 16 and the parent at 24. %1$s makes it atomic.
  */
 enum {
 	NARROW,
@@ -44,11 +44,6 @@ enum {
 #define KEEP        "v0 = [t0 + 16]; "
 #define KEEP_BOTH   KEEP "v1 = t1; "
 
-/* How long it took since the clock was read last: whose it was. */
-#define SINCE         "t2 = rdtsc; t3 = t2; t3 -= tls[136]; tls[136] = t2; "
-#define CHARGE_OWN    SINCE "%1$s[v0 + 40] += t3; "
-#define CHARGE_CALLER SINCE "t2 = [t0 + 24]; %1$s[t2 + 40] += t3; "
-
 static const char *const texts[SNIPPETS] = {
 	[NARROW] = FIND_NARROW COUNT_ENTRY,
 	[NARROW_RECORD] = FIND_NARROW COUNT_ENTRY KEEP,
@@ -58,28 +53,39 @@ static const char *const texts[SNIPPETS] = {
 	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY KEEP_BOTH,
 	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
 	[PASS_ON] = "tls[128] = v1",
-	[CHARGE] = CHARGE_OWN,
+	[CHARGE] = "",
 	[END_THREAD] = "tls[128] = 0",
 	[COUNT] = "%1$s[v0 + a0] += 1",
 };
 
 /*
- * With a metric. Time that a caller which announces nothing spent before it called belongs to the
- * record that has the slot, so who may be called so reads the clock at its entry, too.
+ * With metrics. What a caller which announces nothing took before it called belongs to the record
+ * that has the slot, so who may be called so reads at its entry, too.
  */
-static const char *const timed[SNIPPETS] = {
-	[WIDE] = FIND_WIDE COUNT_ENTRY CHARGE_CALLER,
-	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY CHARGE_CALLER KEEP_BOTH,
-	[ANNOUNCE] = CHARGE_OWN "t0 = &[v0 + a0]; tls[128] = t0",
-	[PASS_ON] = CHARGE_OWN "tls[128] = v1",
-	[END_THREAD] = CHARGE_OWN "tls[128] = 0",
+static const char *const measured_before[SNIPPETS] = {
+	[WIDE] = FIND_WIDE COUNT_ENTRY,
+	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY,
+	[ANNOUNCE] = "",
+	[PASS_ON] = "",
+	[CHARGE] = "",
+	[END_THREAD] = "",
+};
+static const char *const measured_behind[SNIPPETS] = {
+	[WIDE] = "",
+	[WIDE_KEEPS] = KEEP_BOTH,
+	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
+	[PASS_ON] = "tls[128] = v1",
+	[CHARGE] = "",
+	[END_THREAD] = "tls[128] = 0",
 };
 
-_Static_assert(CONTEXT_WORD == 128 && RT_WORD(RT_WORD_CLOCK) == 136 && CONTEXT_FAN == 1 &&
+/* The second metric lies right before the record. */
+static const int metric_at[RT_METRICS] = {offsetof(struct context_record, metric), -8};
+
+_Static_assert(CONTEXT_WORD == 128 && CONTEXT_FAN == 1 &&
 		       offsetof(struct context_record, count) == 8 &&
 		       offsetof(struct context_record, body) == 16 &&
-		       offsetof(struct context_record, parent) == 24 &&
-		       offsetof(struct context_record, metric) == 40,
+		       offsetof(struct context_record, parent) == 24,
 	"as the snippets have it");
 
 struct context {
@@ -107,17 +113,46 @@ static void destroy(struct context *c)
 	free(c);
 }
 
+/* How much it was since the last reading: of the record that was active. */
+static void write_charge(const struct context *c, bool own, struct buf *out)
+{
+	const char *lock = c->options->atomic ? "atomic " : "", *to = own ? "v0" : "t2";
+
+	for (unsigned i = 0; i < c->options->measures.n; i++) {
+		unsigned last = RT_WORD(RT_WORD_CLOCK + i);
+
+		measure_text(&c->options->measures, i, "t2", out);
+		buf_printf(out, "t3 = t2; t3 -= tls[%u]; tls[%u] = t2; ", last, last);
+		if (!own)
+			buf_printf(out, "t2 = [t0 + 24]; ");
+		buf_printf(out, "%s[%s + %d] += t3; ", lock, to, metric_at[i]);
+	}
+}
+
+static int make_snippet(struct context *c, int which, struct err *e)
+{
+	const char *lock = c->options->atomic ? "atomic " : "";
+	struct buf text = {0};
+	int rc;
+
+	if (c->options->measures.n && measured_before[which]) {
+		buf_printf(&text, measured_before[which], lock);
+		write_charge(c, which != WIDE && which != WIDE_KEEPS, &text);
+		buf_printf(&text, measured_behind[which], lock);
+	} else {
+		buf_printf(&text, texts[which], lock);
+	}
+	rc = snippet_create(buf_cstr(&text), &c->snippet[which], e);
+	buf_deinit(&text);
+	return rc;
+}
+
 static int make_snippets(struct context *c, struct err *e)
 {
 	int rc = 0;
 
-	for (int i = 0; i < SNIPPETS && !rc; i++) {
-		const char *form = c->options->timed && timed[i] ? timed[i] : texts[i];
-		char text[400];
-
-		snprintf(text, sizeof text, form, c->options->atomic ? "atomic " : "");
-		rc = snippet_create(text, &c->snippet[i], e);
-	}
+	for (int i = 0; i < SNIPPETS && !rc; i++)
+		rc = make_snippet(c, i, e);
 	return rc;
 }
 
@@ -170,6 +205,7 @@ static void make_map(struct context *c)
 			c->numbers[i] = n++;
 	c->map.id = *image_id(im);
 	c->map.path = xstrdup(path ? path : image_path(im));
+	measures_names(&c->options->measures, &c->map.metrics);
 	c->map.first = context_map_first(&c->map.id, n);
 	for (size_t i = 0; i < c->survey.n; i++)
 		if (c->survey.functions[i].moved)
@@ -181,9 +217,10 @@ static void make_map(struct context *c)
 static void at_entry(struct context *c, const struct survey_function *f, uint32_t number)
 {
 	uint64_t procedure = c->map.first + number;
-	uint64_t arguments[] = {procedure, RT_CALL_CONTEXT_ENTER, number,
-		offsetof(struct context_fan, place) + procedure % CONTEXT_PLACES * 8};
-	bool both = f->keeps && (f->calls || c->options->timed);
+	const uint64_t arguments[] = {procedure, RT_CALL_CONTEXT_ENTER, number,
+		offsetof(struct context_fan, place) + procedure % CONTEXT_PLACES * 8,
+		[MEASURE_ARGUMENT] = MEASURE_ROUTINE};
+	bool both = f->keeps && (f->calls || c->options->measures.n);
 	int which = f->wide ? WIDE : NARROW, more = both ? 2 : f->keeps;
 
 	edit_at_entry(c->edit, f->function, c->snippet[which + more], arguments);
@@ -192,17 +229,18 @@ static void at_entry(struct context *c, const struct survey_function *f, uint32_
 static void at_call(struct context *c, const struct survey_function *f,
 	const struct survey_call *call, int snippet, int64_t offset)
 {
-	uint64_t argument = (uint64_t)offset;
+	const uint64_t arguments[] = {(uint64_t)offset, [MEASURE_ARGUMENT] = MEASURE_ROUTINE};
 
 	if (call->jumps)
-		edit_on_edge(c->edit, f->function, call->edge, c->snippet[snippet], &argument);
+		edit_on_edge(c->edit, f->function, call->edge, c->snippet[snippet], arguments);
 	else
-		edit_before(c->edit, f->function, call->insn, c->snippet[snippet], &argument);
+		edit_before(c->edit, f->function, call->insn, c->snippet[snippet], arguments);
 }
 
 static void at_calls(struct context *c, const struct survey_function *f)
 {
-	int64_t count = 0, slot = sizeof(struct context_record);
+	int64_t count = -8 * (int64_t)context_map_before(&c->map);
+	int64_t slot = sizeof(struct context_record);
 
 	for (uint32_t i = f->first; i < f->first + f->calls; i++) {
 		const struct survey_call *call = &c->survey.calls.p[i];
@@ -223,13 +261,14 @@ static void at_calls(struct context *c, const struct survey_function *f)
 static void at_returns(struct context *c, const struct survey_function *f)
 {
 	const struct flow *flow = f->function->flow;
+	const uint64_t arguments[] = {[MEASURE_ARGUMENT] = MEASURE_ROUTINE};
 	int which = f->calls ? PASS_ON : CHARGE;
 
-	if (which == CHARGE && !c->options->timed)
+	if (which == CHARGE && !c->options->measures.n)
 		return;
 	for (uint32_t i = 0; i < flow->graph.edges; i++)
 		if (flow->edge_kind[i] == FLOW_EDGE_RETURN)
-			edit_on_edge(c->edit, f->function, i, c->snippet[which], NULL);
+			edit_on_edge(c->edit, f->function, i, c->snippet[which], arguments);
 }
 
 static void instrument(struct context *c)
@@ -261,8 +300,8 @@ static void fill_header(struct context *c, const char *counts)
 	size_t shapes;
 
 	vec_each (p, &c->map.procedures)
-		*vec_add(&c->shapes) =
-			(struct context_shape){(uint16_t)(p->counts + p->paths), p->slots};
+		*vec_add(&c->shapes) = (struct context_shape){
+			(uint16_t)(p->counts + p->paths + context_map_before(&c->map)), p->slots};
 	shapes = runtime_append(c->edit, c->shapes.p, c->shapes.n * sizeof *c->shapes.p);
 	h = runtime_header(c->edit);
 	h->context.first = c->map.first;
@@ -280,7 +319,7 @@ static void survey(struct context *c)
 		path_words_init(&c->paths, c->edit, c->options->guide, c->options->atomic);
 		recorded = path_words_recorded(&c->paths);
 	}
-	survey_make(&c->survey, c->edit, c->options->timed, recorded);
+	survey_make(&c->survey, c->edit, c->options->measures.n, recorded);
 }
 
 static int apply(const void *options, struct edit *edit, const char *counts, void **state,
@@ -298,7 +337,9 @@ static int apply(const void *options, struct edit *edit, const char *counts, voi
 	if (!runtime_has_thread_words(edit, &why))
 		return err_set(e, -EOPNOTSUPP, "%s: contexts need words in threads, but %s",
 			image_path(edit_image(edit)), why);
-	rc = make_snippets(c, e);
+	rc = measures_prepare(&c->options->measures, edit, e);
+	if (!rc)
+		rc = make_snippets(c, e);
 	if (rc)
 		return rc;
 	survey(c);
@@ -336,8 +377,9 @@ void context_tool(const struct context_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "context%s%s%s", o->paths ? "-paths" : "",
-		o->atomic ? "-atomic" : "", o->timed ? "-tsc" : "");
+	snprintf(out->name, sizeof out->name, "context%s%s", o->paths ? "-paths" : "",
+		o->atomic ? "-atomic" : "");
+	measures_tag(&o->measures, out->name, sizeof out->name);
 	if (o->guide && guide_hash(o->guide))
 		snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name),
 			"-refined-%016" PRIx64, guide_hash(o->guide));

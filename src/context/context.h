@@ -13,7 +13,7 @@
  * Who leaves by a jump to another procedure is shown as its caller, unless it may be called by
  * others itself: then what it jumps to is shown as called by its own caller.
  *
- * With a metric the clock is read before calls, at returns, and at entries that nobody may have
+ * With metrics they are read before calls, at returns, and at entries that nobody may have
  * announced; what passed since the last reading belongs to the record that was active. Functions
  * that are not edited count as part of their callers.
  */
@@ -22,14 +22,15 @@
 
 #include <stdbool.h>
 
+#include "edit/measure.h"
 #include "edit/tool.h"
 
 struct guide;
 
 struct context_options {
-	bool atomic; /* exact also where processes count at once; slower */
-	bool timed;  /* measure the clock's ticks ("tsc") of each context, without its callees */
-	bool paths;  /* count the paths of each context (path_words.h); not together with `timed` */
+	bool atomic;              /* exact also where processes count at once; slower */
+	struct measures measures; /* of each context, without its callees */
+	bool paths; /* count the paths of each context (path_words.h); not together with measures */
 	const struct guide *guide; /* what earlier runs counted of them; NULL: nobody knows */
 };
 

@@ -81,6 +81,7 @@ void context_map_put(const struct context_map *m, struct buf *out)
 	buf_put(out, m->id.bytes, m->id.size);
 	buf_str(out, m->path);
 	buf_uleb(out, m->first);
+	metric_names_put(&m->metrics, out);
 	buf_uleb(out, m->procedures.n);
 	vec_each (p, &m->procedures) {
 		put_procedure(m, p, last, out);
@@ -149,6 +150,8 @@ int context_map_read(struct context_map *m, const void *p, size_t n)
 	read_identity(&at, &m->id);
 	m->path = xstrdup(cursor_str(&at));
 	first = cursor_uleb(&at);
+	if (metric_names_read(&m->metrics, &at) || m->metrics.n > RT_METRICS)
+		at.failed = true;
 	procedures = cursor_uleb(&at);
 	if (magic != MAP_MAGIC || first < CONTEXT_PROCEDURES || first >= NUMBERS ||
 		procedures > cursor_left(&at) / PROCEDURE_LEAST || procedures > NUMBERS - first)

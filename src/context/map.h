@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "image/image.h"
+#include "store/metrics.h"
 
 struct context_site {
 	uint64_t at;     /* the call instruction */
@@ -31,9 +32,16 @@ struct context_map {
 	struct image_id id;
 	char *path;     /* of the original */
 	uint32_t first; /* the number of the first procedure in trees */
+	struct metric_names metrics;
 	VEC(struct context_procedure) procedures;
 	VEC(struct context_site) sites;
 };
+
+/* Words before all records that are no counts: of the second metric. */
+static inline uint32_t context_map_before(const struct context_map *m)
+{
+	return m->metrics.n > 1 ? m->metrics.n - 1 : 0;
+}
 
 uint64_t context_map_key(const struct context_map *m); /* of the image, store/edges.h */
 /* The number of the procedure that starts there, or how many there are. */

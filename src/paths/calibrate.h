@@ -6,4 +6,7 @@
  * for every call that it makes. */
 double paths_calibrate(void);
 
+/* Ticks of a reading alone, as snippets do it, when nothing else happens. */
+double paths_calibrate_reading(void);
+
 #endif

@@ -6,8 +6,7 @@
 
 #include <assert.h>
 
-/* What a snippet does, in this order. Its arguments: where to count or how much to add; what v0
- * becomes; the routine of the table. */
+/* What a snippet does, in this order. */
 enum {
 	ADD = 1,
 	COUNT = 2,   /* a path ends: that which v0 tells; */
@@ -16,14 +15,22 @@ enum {
 	BEGIN = 16,  /* a path begins */
 	POINT = 32,  /* v0 becomes an address, */
 	KEY = 64,    /* or a number */
+	GIVES = 128, /* what is read is left for whom control goes to */
+	TAKES = 256, /* nothing is read: somebody left it */
 	CALL = 0,    /* somebody is called, or comes back */
 };
+_Static_assert(CODE_TEXTS == 2 * TAKES, "each has its place");
+
+/* Arguments: where to count or how much to add; what v0 becomes; routines. */
+enum { AT, BECOMES, TABLE, TABLE_SECOND, ROUTINE = MEASURE_ARGUMENT, ARGUMENTS };
+#define ROUTINES \
+	[TABLE] = RT_CALL_PATH, [TABLE_SECOND] = RT_CALL_PATH_SECOND, [ROUTINE] = MEASURE_ROUTINE
 
 void paths_code_deinit(struct paths_code *c)
 {
 	for (int i = 0; i < CODE_TEXTS; i++) {
 		snippet_destroy(c->snippets[i]);
-		snippet_destroy(c->untimed[i]);
+		snippet_destroy(c->unmeasured[i]);
 	}
 }
 
@@ -36,36 +43,77 @@ static const char *base_of(const struct paths_code *c, unsigned what)
 	return what & COUNT ? "v0 + a0" : "a0";
 }
 
-/* The clock is read first: what counting takes belongs to what comes next. */
-static void write_end(const struct paths_code *c, unsigned what, bool timed, struct buf *b)
+/* Where a reading is passed on. */
+static unsigned word(unsigned which)
+{
+	return RT_WORD(RT_WORD_CLOCK + which);
+}
+
+/* One of the metrics, to a register; by the one who was here before, or for the one who comes. */
+static void write_reading(
+	const struct paths_code *c, unsigned what, unsigned which, const char *to, struct buf *b)
+{
+	if (what & TAKES)
+		buf_printf(b, "%s = tls[%u]; ", to, word(which));
+	else
+		measure_text(&c->measures, which, to, b);
+	if (what & GIVES)
+		buf_printf(b, "tls[%u] = %s; ", word(which), to);
+}
+
+static void write_sums(const struct paths_code *c, unsigned what, struct buf *b)
 {
 	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what);
 
-	if (timed)
-		buf_printf(b, "t1 = rdtsc; t0 = t1; t0 -= v1; ");
-	if (what & HASH)
-		buf_printf(b, "t0 = v0; t0 += a0; call a2(t0); ");
-	else
-		buf_printf(b, "%s[%s] += 1; ", lock, base);
-	if (timed)
-		buf_printf(b, "%s[%s + 8] += t0; ", lock, base);
-	if (timed && what & BEGIN)
-		buf_printf(b, "v1 = t1; ");
+	for (unsigned i = 0; i < c->measures.n; i++) {
+		buf_printf(b, "t0 = t%u; t0 -= v%u; ", 1 + i, 1 + i);
+		if (what & HASH)
+			buf_printf(b, "call a%d(t3, t0); ", i ? TABLE_SECOND : TABLE);
+		else
+			buf_printf(b, "%s[%s + %u] += t0; ", lock, base, 8 + 8 * i);
+		if (what & BEGIN)
+			buf_printf(b, "v%u = t%u; ", 1 + i, 1 + i);
+	}
 }
 
-static void write_text(const struct paths_code *c, unsigned what, bool timed, struct buf *b)
+/* It is read first: what counting takes belongs to what comes next. */
+static void write_end(const struct paths_code *c, unsigned what, bool measured, struct buf *b)
+{
+	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what);
+
+	for (unsigned i = 0; measured && i < c->measures.n; i++)
+		write_reading(c, what, i, i ? "t2" : "t1", b);
+	if (what & HASH)
+		buf_printf(b, "t3 = v0; t3 += a0; ");
+	else
+		buf_printf(b, "%s[%s] += 1; ", lock, base);
+	if (measured)
+		write_sums(c, what, b);
+	else if (what & HASH)
+		buf_printf(b, "call a%d(t3, 0); ", TABLE);
+}
+
+static void write_call(const struct paths_code *c, unsigned what, struct buf *b)
+{
+	for (unsigned i = 0; i < c->measures.n; i++) {
+		write_reading(c, what, i, "t0", b);
+		buf_printf(b, "t0 -= v%u; v%u = t0; ", 1 + i, 1 + i);
+	}
+}
+
+static void write_text(const struct paths_code *c, unsigned what, bool measured, struct buf *b)
 {
 	bool ends = what & (COUNT | COUNTED | HASH);
 	const char *variable = c->records ? "v2" : "v0";
 
-	if (what == CALL)
-		buf_printf(b, "t0 = rdtsc; t0 -= v1; v1 = t0; ");
+	if (!(what & ~(unsigned)(GIVES | TAKES)))
+		write_call(c, what, b);
 	if (what & ADD)
 		buf_printf(b, "%s += a0; ", variable);
 	if (ends)
-		write_end(c, what, timed, b);
-	else if (timed && what & BEGIN)
-		buf_printf(b, "v1 = rdtsc; ");
+		write_end(c, what, measured, b);
+	for (unsigned i = 0; !ends && what & BEGIN && i < c->measures.n; i++)
+		write_reading(c, what, i, i ? "v2" : "v1", b);
 	if (what & POINT)
 		buf_printf(b, "%s = &[a1]; ", variable);
 	if (what & KEY)
@@ -82,16 +130,15 @@ struct inserting {
 };
 
 /* Functions without v1 count, but measure nothing. */
-static const struct snippet *snippet_for(struct inserting *in, unsigned what, bool timed)
+static const struct snippet *snippet_for(struct inserting *in, unsigned what)
 {
-	struct snippet **s = &in->c->snippets[what];
+	bool measured = in->b->measured;
+	struct snippet **s = measured ? &in->c->snippets[what] : &in->c->unmeasured[what];
 	struct buf text = {0};
 	int rc = 0;
 
-	if (!timed && in->c->metric)
-		s = &in->c->untimed[what];
 	if (!*s) {
-		write_text(in->c, what, timed, &text);
+		write_text(in->c, what, measured, &text);
 		rc = snippet_create(buf_cstr(&text), s, NULL);
 		buf_deinit(&text);
 	}
@@ -101,17 +148,19 @@ static const struct snippet *snippet_for(struct inserting *in, unsigned what, bo
 }
 
 static void insert(struct inserting *in, const struct exact_place *at, unsigned what,
-	const uint64_t *arguments)
+	uint64_t where, uint64_t becomes)
 {
-	const struct snippet *s = snippet_for(in, what, in->b->timed);
+	const struct snippet *s = snippet_for(in, what);
+	struct edit_function *f = in->b->chosen->function;
+	const uint64_t arguments[ARGUMENTS] = {[AT] = where, [BECOMES] = becomes, ROUTINES};
 	struct edit *e = in->c->edit;
 
 	if (at->how == EXACT_AT_ENTRY)
-		edit_at_entry(e, in->b->chosen->function, s, arguments);
+		edit_at_entry(e, f, s, arguments);
 	else if (at->how == EXACT_ON_EDGE)
-		edit_on_edge(e, in->b->chosen->function, at->where, s, arguments);
+		edit_on_edge(e, f, at->where, s, arguments);
 	else if (at->how == EXACT_BEFORE)
-		edit_before(e, in->b->chosen->function, at->where, s, arguments);
+		edit_before(e, f, at->where, s, arguments);
 }
 
 /* Where the counter of a path is. */
@@ -140,7 +189,7 @@ static uint64_t as_step(const struct inserting *in, uint64_t by)
 /* A path of a hashed function that is known needs no table. */
 static uint64_t fixed_counter(struct inserting *in, uint64_t number)
 {
-	uint64_t at = edit_data(in->c->edit, RT_COUNTER, RT_COUNTER);
+	uint64_t at = edit_data(in->c->edit, paths_code_stride(in->c) * RT_COUNTER, RT_COUNTER);
 
 	*vec_add(&in->b->model->fixed) =
 		(struct path_fixed){number, (at - in->c->words) / RT_COUNTER};
@@ -152,15 +201,46 @@ static void insert_end(struct inserting *in, const struct exact_place *at,
 {
 	if (end->op == PLAN_COUNTED)
 		insert(in, at, COUNTED | begin,
-			(uint64_t[]){in->hashed ? fixed_counter(in, end->by) : counter(in, end->by),
-				becomes});
+			in->hashed ? fixed_counter(in, end->by) : counter(in, end->by), becomes);
 	else if (in->hashed)
-		insert(in, at, HASH | begin,
-			(uint64_t[]){in->b->model->first + end->by, becomes, RT_CALL_PATH});
+		insert(in, at, HASH | begin, in->b->model->first + end->by, becomes);
 	else
 		insert(in, at, COUNT | begin,
-			(uint64_t[]){in->c->records ? counter(in, end->by) : as_step(in, end->by),
-				becomes});
+			in->c->records ? counter(in, end->by) : as_step(in, end->by), becomes);
+}
+
+/* ---- readings that are passed on ---- */
+
+/* Whom a block calls or jumps to, if he is known to take what is left for him. */
+static bool callee_takes(const struct inserting *in, uint32_t block)
+{
+	const struct flow *flow = in->b->chosen->function->flow;
+	size_t callee = block < flow->nblocks ? handover_callee(&in->b->chosen->scene,
+							&flow->insns[flow->blocks[block].first +
+								     flow->blocks[block].count - 1])
+					      : in->b->chosen->scene.n;
+
+	return callee < in->b->chosen->scene.n && in->c->handover->takes[callee];
+}
+
+static unsigned passing(const struct inserting *in, const struct exact_link *link)
+{
+	const struct handover *h = in->c->handover;
+
+	if (!in->b->measured)
+		return 0;
+	switch (link->kind) {
+	case EXACT_LINK_ENTRY:
+		return h->takes[in->b->number] ? TAKES : 0;
+	case EXACT_LINK_RETURN:
+		return h->gives[in->b->number] ? GIVES : 0;
+	case EXACT_LINK_TAIL:
+	case EXACT_LINK_STOP:
+	case EXACT_LINK_AWAY:
+		return callee_takes(in, link->from) ? GIVES : 0;
+	default:
+		return 0;
+	}
 }
 
 static void insert_on_link(struct inserting *in, uint32_t link)
@@ -173,48 +253,59 @@ static void insert_on_link(struct inserting *in, uint32_t link)
 	if (n->cut[link])
 		next = in->b->chosen->plan.step[n->begins[link]];
 	if (n->cut[link] || n->dag.edge[link].from == n->outside)
-		begin = in->b->timed ? BEGIN : 0;
+		begin = in->b->measured ? BEGIN : 0;
 	if (next.op == PLAN_SET)
 		begin |= set;
+	if (begin || step.op == PLAN_COUNT || step.op == PLAN_COUNTED)
+		begin |= passing(in, &in->b->model->graph.links.p[link]);
 	if (step.op == PLAN_COUNT || step.op == PLAN_COUNTED)
 		insert_end(in, at, &step, begin, as_variable(in, next.by));
 	else if (step.op == PLAN_ADD)
-		insert(in, at, ADD, (uint64_t[]){as_step(in, step.by)});
+		insert(in, at, ADD, as_step(in, step.by), 0);
 	else if (begin)
-		insert(in, at, begin, (uint64_t[]){0, as_variable(in, next.by)});
+		insert(in, at, begin, 0, as_variable(in, next.by));
 }
 
 /* ---- calls ---- */
 
-static bool is_apart(const struct exact_function *f, uint32_t block)
+/* What callees take is not the path's. Calls that paths end at need nothing. */
+static void insert_on_call(struct inserting *in, uint32_t block)
 {
-	vec_each (l, &f->links)
-		if (l->kind == EXACT_LINK_AWAY && l->from == block)
-			return true;
-	return false;
+	const struct choosing *c = in->b->chosen;
+	const struct flow *flow = c->function->flow;
+	uint32_t last = flow->blocks[block].first + flow->blocks[block].count - 1;
+	size_t callee = handover_callee(&c->scene, &flow->insns[last]);
+	bool known = callee < c->scene.n;
+	unsigned before = known && in->c->handover->takes[callee] ? GIVES : 0;
+	unsigned after = known && in->c->handover->gives[callee] ? TAKES : 0;
+	const uint64_t arguments[ARGUMENTS] = {ROUTINES};
+
+	edit_before(in->c->edit, c->function, last, snippet_for(in, CALL | before), arguments);
+	edit_after_call(in->c->edit, c->function, last, snippet_for(in, CALL | after), arguments);
+	in->b->model->readings.p[block] = after ? 1 : 2;
 }
 
-/* The clock stands still while others run. Calls that paths end at need nothing. */
+/* Readings are told by block, and at the entry. */
 static void insert_on_calls(struct inserting *in)
 {
 	const struct flow *flow = in->b->chosen->function->flow;
-	const struct snippet *s = snippet_for(in, CALL, true);
+	struct path_function *m = in->b->model;
 
-	for (uint32_t i = 0; i < flow->nblocks; i++) {
-		uint32_t last = flow->blocks[i].first + flow->blocks[i].count - 1;
-
-		if (flow->blocks[i].end != FLOW_CALLS || is_apart(&in->b->model->graph, i))
-			continue;
-		edit_before(in->c->edit, in->b->chosen->function, last, s, NULL);
-		edit_after_call(in->c->edit, in->b->chosen->function, last, s, NULL);
-	}
+	for (uint32_t i = 0; i < flow->nblocks; i++)
+		*vec_add(&m->readings) = 0;
+	m->takes = in->c->handover->takes[in->b->number];
+	for (uint32_t i = 0; i < flow->nblocks; i++)
+		if (flow->blocks[i].end == FLOW_CALLS && !handover_is_apart(&m->graph, i))
+			insert_on_call(in, i);
 }
 
 void paths_code_insert(struct paths_code *c, const struct paths_body *b)
 {
 	struct inserting in = {.c = c, .b = b, .hashed = b->model->how == PATH_HOW_HASH};
 
-	if (b->timed)
+	b->model->readings.n = 0;
+	b->model->takes = false;
+	if (b->measured)
 		insert_on_calls(&in);
 	for (uint32_t i = 0; i < b->model->graph.links.n; i++)
 		insert_on_link(&in, i);

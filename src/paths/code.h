@@ -1,43 +1,48 @@
 /*
  * The code that counts the paths of a function, as a plan says: which snippets, and where.
  *
- * The variable v0 is where the path's counter is, or a key of the table. With a metric, every
- * counter is followed by a word for its sum, and v1 is what the clock said when the path began,
- * moved on by what callees took: while one runs it is how long the path has taken.
+ * The variable v0 is where the path's counter is, or a key of the table. With metrics, every
+ * counter is followed by a word for each sum, and v1 (v2 for the second) is what was read when the
+ * path began, moved on by what callees took: while one runs it is how much the path has taken.
  *
  * By context (context/path_words.h) counters lie in a record whose address is v0, and v2 is how far
- * the path's is from the first.
+ * the path's is from the first; nothing is measured then.
  */
 #ifndef CULPRIT_PATHS_CODE_H
 #define CULPRIT_PATHS_CODE_H
 
 #include "edit/edit.h"
+#include "edit/measure.h"
 #include "paths/choose.h"
+#include "paths/handover.h"
 
 struct snippet;
 
-#define CODE_TEXTS 128
+#define CODE_TEXTS 512
 
 struct paths_code {
 	struct edit *edit;
-	bool atomic, metric;
+	bool atomic;
+	struct measures measures;        /* n is 0: paths are only counted */
+	const struct handover *handover; /* with measures */
 	bool records;   /* counters lie in a record that v0 points at; then v2 is the variable */
 	uint64_t words; /* else: where counters begin */
 	struct snippet *snippets[CODE_TEXTS];
-	struct snippet *untimed[CODE_TEXTS]; /* of functions that cannot be measured */
+	struct snippet *unmeasured[CODE_TEXTS]; /* of functions that only count */
 };
 void paths_code_deinit(struct paths_code *c);
 
 /* Words of a path. */
 static inline uint64_t paths_code_stride(const struct paths_code *c)
 {
-	return c->metric ? 2 : 1;
+	return 1 + c->measures.n;
 }
 
 struct paths_body {
 	const struct choosing *chosen;
 	struct path_function *model; /* its own; `first` is known; gets fixed counters */
-	bool timed;                  /* v1 is there */
+	size_t number;               /* of the function, as edit_functions lists it */
+	bool measured;               /* v1 is there, and v2 if it is needed */
 	uint64_t below;              /* words that the first counter is below the record */
 };
 void paths_code_insert(struct paths_code *c, const struct paths_body *b);

@@ -9,9 +9,11 @@
  *
  *   u64     MAP_MAGIC
  *   uleb    words; words of a path; procedures that are not measured; first word and entries of the
- * table uleb    bytes of the map of the graphs; they follow functions, as the graphs are: u8 enum
- * path_how, with bit 7 when shortened uleb    first uleb    number of values; each a uleb uleb
- * number of fixed counters; each: uleb number, uleb word
+ * table; names of metrics (store/metrics.h); uleb    bytes of the map of the graphs; they follow
+ * functions, as the graphs are: u8 enum path_how, with bit 7 when shortened uleb    first uleb
+ * number of values; each a uleb uleb number of fixed counters; each: uleb number, uleb word uleb
+ * number of blocks, 0 where nothing is measured; u8 whether the entry takes a reading that was left
+ * for it, then for each block u8 readings
  */
 #define MAP_MAGIC     0x3170614d68746150
 #define MAP_SHORTENED 0x80
@@ -22,6 +24,7 @@ void path_function_deinit(struct path_function *f)
 	exact_function_deinit(&f->graph);
 	vec_deinit(&f->values);
 	vec_deinit(&f->fixed);
+	vec_deinit(&f->readings);
 }
 
 /* ---- writing ---- */
@@ -41,6 +44,9 @@ void paths_map_add(struct paths_map_writer *w, struct path_function *f)
 		buf_uleb(out, x->number);
 		buf_uleb(out, x->word);
 	}
+	buf_uleb(out, f->readings.n);
+	buf_u8(out, f->takes);
+	buf_put(out, f->readings.p, f->readings.n);
 }
 
 void paths_map_finish(struct paths_map_writer *w, const struct path_layout *layout,
@@ -52,9 +58,10 @@ void paths_map_finish(struct paths_map_writer *w, const struct path_layout *layo
 	buf_u64(out, MAP_MAGIC);
 	buf_uleb(out, layout->words);
 	buf_uleb(out, layout->stride);
-	buf_uleb(out, layout->untimed);
+	buf_uleb(out, layout->unmeasured);
 	buf_uleb(out, layout->hash);
 	buf_uleb(out, layout->entries);
+	metric_names_put(&layout->metrics, out);
 	buf_uleb(out, graphs.n);
 	buf_put(out, graphs.p, graphs.n);
 	buf_put(out, w->body.p, w->body.n);
@@ -66,11 +73,12 @@ void paths_map_finish(struct paths_map_writer *w, const struct path_layout *layo
 
 static bool layout_makes_sense(const struct path_layout *l)
 {
-	if (l->hash > l->words || !l->stride || l->stride > 1 + METRICS_MOST ||
+	if (l->hash > l->words || l->stride != 1 + l->metrics.n || l->metrics.n > RT_METRICS ||
 		(l->entries & (l->entries - 1)))
 		return false;
-	return !l->entries || (l->words - l->hash >= RT_TABLE_FIRST &&
-				      (l->words - l->hash - RT_TABLE_FIRST) / 2 >= l->entries);
+	return !l->entries ||
+	       (l->words - l->hash >= RT_TABLE_FIRST &&
+		       (l->words - l->hash - RT_TABLE_FIRST) / path_entry_words(l) >= l->entries);
 }
 
 int paths_map_open(struct paths_map_reader *r, const void *p, size_t n)
@@ -83,9 +91,11 @@ int paths_map_open(struct paths_map_reader *r, const void *p, size_t n)
 		return -EBADMSG;
 	r->layout.words = cursor_uleb(&r->at);
 	r->layout.stride = cursor_uleb(&r->at);
-	r->layout.untimed = cursor_uleb(&r->at);
+	r->layout.unmeasured = cursor_uleb(&r->at);
 	r->layout.hash = cursor_uleb(&r->at);
 	r->layout.entries = cursor_uleb(&r->at);
+	if (metric_names_read(&r->layout.metrics, &r->at))
+		return -EBADMSG;
 	size = cursor_uleb(&r->at);
 	graphs = cursor_slice(&r->at, size);
 	if (r->at.failed || !layout_makes_sense(&r->layout))
@@ -110,6 +120,18 @@ static void read_values(struct cursor *at, struct path_function *out)
 
 		*vec_add(&out->fixed) = (struct path_fixed){number, cursor_uleb(at)};
 	}
+}
+
+static void read_readings(struct cursor *at, struct path_function *out)
+{
+	uint64_t n = cursor_uleb(at);
+
+	out->readings.n = 0;
+	out->takes = cursor_u8(at);
+	if (n && n != out->graph.blocks.n)
+		at->failed = true;
+	for (uint64_t i = 0; i < n && !at->failed; i++)
+		*vec_add(&out->readings) = cursor_u8(at);
 }
 
 void path_graph(const struct exact_function *f, struct graph *out)
@@ -146,7 +168,7 @@ static bool counters_make_sense(
 	if (f->first > most || n->total > (most - f->first) / each)
 		return false;
 	vec_each (x, &f->fixed)
-		if (x->number >= n->total || x->word >= l->hash)
+		if (x->number >= n->total || x->word > l->hash || l->hash - x->word < l->stride)
 			return false;
 	return f->how == PATH_HOW_HASH || !f->fixed.n;
 }
@@ -166,6 +188,7 @@ int paths_map_next(struct paths_map_reader *r, struct path_function *out, struct
 	out->shortened = how & MAP_SHORTENED;
 	out->first = cursor_uleb(&r->at);
 	read_values(&r->at, out);
+	read_readings(&r->at, out);
 	if (r->at.failed || out->how >= PATH_HOWS)
 		return -EBADMSG;
 	rc = recall(out, n);

@@ -27,6 +27,8 @@ struct path_function {
 	uint64_t first;       /* counters from this word on, by number; hashed: keys from this on */
 	VEC(uint64_t) values; /* by edge of the dag */
 	VEC(struct path_fixed) fixed; /* hashed: paths with a counter of their own */
+	VEC(uint8_t) readings; /* of each metric, by block, for a call; none: nothing is measured */
+	bool takes;            /* at the entry nothing is read: a caller did */
 };
 
 void path_function_deinit(struct path_function *f);
@@ -34,9 +36,16 @@ void path_function_deinit(struct path_function *f);
 struct path_layout {
 	uint64_t words;         /* all of them */
 	uint64_t stride;        /* words of a path in an array: its count, sums of metrics */
-	uint64_t untimed;       /* procedures that are counted, but not measured */
+	uint64_t unmeasured;    /* procedures that are only counted, where others are measured */
 	uint64_t hash, entries; /* the table: its first word, how many; a power of two, or 0 */
+	struct metric_names metrics; /* what the sums are of */
 };
+
+/* Words of an entry of the table: its key, and what an array has of a path. */
+static inline uint64_t path_entry_words(const struct path_layout *l)
+{
+	return 1 + l->stride;
+}
 
 /* ---- writing ---- */
 

@@ -26,8 +26,8 @@ struct paths {
 	struct paths_code code;
 	uint64_t bytes; /* of what is counted into */
 	uint64_t table, entries;
-	uint32_t hashed;  /* procedures that share the table */
-	uint64_t untimed; /* that have no place for the clock */
+	uint32_t hashed;     /* procedures that share the table */
+	uint64_t unmeasured; /* that have no place for readings */
 };
 
 struct instrumenting {
@@ -35,6 +35,8 @@ struct instrumenting {
 	struct choosing choosing; /* of one function after the other */
 	struct paths_map_writer writer;
 	uint64_t keys, words; /* that are given out */
+	bool *measured;       /* by function */
+	struct handover handover;
 };
 
 /* ---- one function ---- */
@@ -56,39 +58,66 @@ static void give_out(struct instrumenting *in)
 	c->model.first = (at - in->paths->code.words) / RT_COUNTER;
 }
 
-/* Whether there is a place for the clock, everywhere: wherever it is entered, a path begins. */
-static bool have_clock(struct instrumenting *in)
+/* Whether there is a place for readings, everywhere: wherever it is entered, a path begins. */
+static bool have_readings(struct paths *p, struct edit_function *f)
 {
-	struct edit_function *f = in->choosing.function;
-	bool *all, had;
+	bool *all = xmalloc(f->flow->nblocks + 1), had = p->options.measures.n;
 	const char *why;
 
-	if (!in->paths->options.metric)
-		return false;
-	all = xmalloc(f->flow->nblocks + 1);
 	memset(all, true, f->flow->nblocks + 1);
-	had = edit_variable(in->paths->code.edit, f, 1, all, &why);
-	in->paths->untimed += !had;
+	for (unsigned i = 0; i < p->options.measures.n && had; i++)
+		had = edit_variable(p->code.edit, f, 1 + i, all, &why);
 	free(all);
 	return had;
 }
 
-static void take_function(struct instrumenting *in, struct edit_function *f)
+static bool is_taken(const struct edit_function *f)
+{
+	return f->chosen && !f->refused;
+}
+
+/* Who measures, and who passes readings on to whom. */
+static void find_readings(struct instrumenting *in)
+{
+	const struct exact_scene *s = &in->choosing.scene;
+	struct paths *p = in->paths;
+
+	in->measured = xcalloc(s->n + 1, sizeof *in->measured);
+	if (!p->options.measures.n)
+		return;
+	for (size_t i = 0; i < s->n; i++) {
+		if (!is_taken(s->functions[i]))
+			continue;
+		in->measured[i] = have_readings(p, s->functions[i]);
+		p->unmeasured += !in->measured[i];
+	}
+	handover_find(&in->handover, &in->choosing, in->measured);
+	p->code.handover = &in->handover;
+}
+
+static void take_function(struct instrumenting *in, size_t number)
 {
 	struct choosing *c = &in->choosing;
 	uint64_t left = KEYS_MOST - in->keys;
 
 	c->array = in->words < WORDS_MOST ? ARRAY_MOST : ARRAY_LEAST;
 	c->most = left < 2 * PATHS_MOST ? left / 2 : PATHS_MOST;
-	choose_paths(c, f);
+	choose_paths(c, c->scene.functions[number]);
 	give_out(in);
-	paths_code_insert(&in->paths->code,
-		&(struct paths_body){.chosen = c, .model = &c->model, .timed = have_clock(in)});
+	paths_code_insert(&in->paths->code, &(struct paths_body){.chosen = c,
+						    .model = &c->model,
+						    .number = number,
+						    .measured = in->measured[number]});
 	paths_map_add(&in->writer, &c->model);
 	choose_end(c);
 }
 
 /* ---- all of them ---- */
+
+static uint64_t entry_words(const struct paths *p)
+{
+	return 1 + paths_code_stride(&p->code);
+}
 
 static void fill_header(const struct paths *p, struct rt_header *h)
 {
@@ -97,6 +126,7 @@ static void fill_header(const struct paths *p, struct rt_header *h)
 	h->table = p->table;
 	h->table_entries = p->entries;
 	h->table_atomic = p->options.atomic;
+	h->table_words = entry_words(p);
 	strcpy(h->path, p->options.counts);
 }
 
@@ -107,7 +137,7 @@ static void make_table(struct paths *p, struct edit *edit)
 	p->entries = ENTRIES_LEAST;
 	while (p->entries < ENTRIES_MOST && p->entries < ENTRIES * (uint64_t)p->hashed)
 		p->entries *= 2;
-	p->table = edit_data(edit, (RT_TABLE_FIRST + 2 * p->entries) * RT_COUNTER, 64);
+	p->table = edit_data(edit, (RT_TABLE_FIRST + entry_words(p) * p->entries) * RT_COUNTER, 64);
 }
 
 static void instrument(struct paths *p, struct edit *edit, struct buf *map)
@@ -124,18 +154,22 @@ static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 	p->code.words = edit_data(edit, 0, PAGE);
 	scene->n = edit_functions(edit, &scene->functions);
 	scene->never = endings_find(scene->functions, scene->n);
+	find_readings(&in);
 	for (size_t i = 0; i < scene->n; i++)
-		if (scene->functions[i]->chosen && !scene->functions[i]->refused)
-			take_function(&in, scene->functions[i]);
+		if (is_taken(scene->functions[i]))
+			take_function(&in, i);
 	make_table(p, edit);
 	p->bytes = edit_data(edit, 0, PAGE) - p->code.words;
 	layout = (struct path_layout){.words = p->bytes / RT_COUNTER,
 		.stride = paths_code_stride(&p->code),
-		.untimed = p->untimed,
+		.unmeasured = p->unmeasured,
 		.entries = p->entries};
+	measures_names(&p->options.measures, &layout.metrics);
 	layout.hash = p->table ? (p->table - p->code.words) / RT_COUNTER : layout.words;
 	paths_map_finish(&in.writer, &layout, image_id(im), path ? path : image_path(im), map);
 	free(scene->never);
+	free(in.measured);
+	handover_deinit(&in.handover);
 	choosing_deinit(&in.choosing);
 }
 
@@ -143,20 +177,19 @@ int paths_create(struct edit *edit, const struct paths_options *o, struct paths 
 	struct buf *map, struct err *e)
 {
 	struct paths *p;
+	int rc;
 
 	if (o->counts[0] != '/' || strlen(o->counts) >= RT_PATH)
 		return err_set(e, -EINVAL, "%s: counts need a file with an absolute, shorter path",
 			o->counts);
-	if (o->metric && (o->full || strcmp(o->metric, "tsc")))
-		return err_set(e, -EINVAL,
-			"%s: only tsc can be measured on paths, and not with "
-			"tables of whole ones",
-			o->metric);
+	rc = measures_prepare(&o->measures, edit, e);
+	if (rc)
+		return rc;
 	p = xcalloc(1, sizeof *p);
 	p->options = *o;
 	p->options.counts = xstrdup(o->counts);
 	p->code.atomic = o->atomic;
-	p->code.metric = o->metric;
+	p->code.measures = o->measures;
 	instrument(p, edit, map);
 	fill_header(p, runtime_header(edit));
 	edit_describe(edit, "paths", (uint64_t[]){p->code.words, p->bytes}, 2 * sizeof(uint64_t));

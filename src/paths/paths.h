@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "edit/edit.h"
+#include "edit/measure.h"
 
 struct err;
 struct guide;
@@ -26,7 +27,7 @@ struct paths;
 struct paths_options {
 	const char *counts; /* the file to count into: an absolute path, shorter than RT_PATH */
 	bool atomic;        /* exact also where threads or processes count at once; slower */
-	const char *metric; /* "tsc": what paths take, without their callees; NULL: nothing */
+	struct measures measures;  /* on paths, without their callees */
 	const struct guide *guide; /* what earlier runs counted; NULL: nobody knows */
 	bool full; /* count all paths whole, in tables where there are many; slower */
 };

@@ -10,6 +10,7 @@
 /* A path of the table that was counted. */
 struct hashed {
 	uint64_t key, count;
+	const uint64_t *sums;
 };
 
 struct reading {
@@ -57,6 +58,50 @@ static uint64_t next_of(const struct path_function *f, const struct numbering *n
 	return n->cut[edge] && to < f->graph.blocks.n ? f->graph.blocks.p[to].start : 0;
 }
 
+/* How often each metric is read on the path, and stretches between readings that are its own. */
+struct effort {
+	uint64_t readings, stretches;
+};
+
+static struct effort effort_of(const struct reading *r)
+{
+	const struct path_function *f = &r->function;
+	uint32_t first = r->path.p[0];
+	struct effort sum = {1, 1};
+
+	if (!f->readings.n)
+		return (struct effort){0};
+	if (first < r->numbering.given)
+		sum.readings += f->graph.links.p[first].kind != EXACT_LINK_ENTRY || !f->takes;
+	for (size_t i = 0; i + 1 < r->path.n; i++) {
+		uint32_t block = r->numbering.dag.edge[r->path.p[i]].to;
+
+		if (block >= f->readings.n)
+			continue;
+		sum.readings += f->readings.p[block];
+		sum.stretches += f->readings.p[block] > 0;
+	}
+	return sum;
+}
+
+static void add_metrics(
+	const struct reading *r, uint64_t count, const uint64_t *sums, struct path_row *row)
+{
+	unsigned n = (unsigned)(r->map.layout.stride - 1);
+	struct effort effort = effort_of(r);
+
+	for (unsigned i = 0; i < n; i++) {
+		row->metrics[i] = sums[i];
+		r->sum->sums[i] += sums[i];
+	}
+	if (n)
+		row->metrics[n] = count * effort.readings;
+	if (n && n + 1 < METRICS_MOST)
+		row->metrics[n + 1] = count * effort.stretches;
+	r->sum->readings += count * effort.readings;
+	r->sum->stretches += count * effort.stretches;
+}
+
 /* Blocks are numbers in the list until all are there. */
 static bool shape_of(const struct path_function *f, const struct numbering *n,
 	const number_path *path, block_list *blocks, struct path_shape *out)
@@ -85,12 +130,11 @@ static void add_row(struct reading *r, uint64_t count, const uint64_t *sums)
 
 	if (!shape_of(&r->function, &r->numbering, &r->path, &r->rows->blocks, &row.shape))
 		return; /* an entry that is counted apart, or a table */
-	for (uint64_t i = 0; sums && i + 1 < r->map.layout.stride; i++)
-		row.metrics[i] = sums[i];
+	add_metrics(r, count, sums, &row);
 	*vec_add(&r->rows->list) = row;
 }
 
-/* What was measured follows the counter, in arrays. */
+/* What was measured follows the counter. */
 static void add_path(struct reading *r, uint64_t number, uint64_t count, const uint64_t *sums)
 {
 	uint32_t first, last;
@@ -104,7 +148,6 @@ static void add_path(struct reading *r, uint64_t number, uint64_t count, const u
 		r->ended[r->function.graph.links.p[last].to] += count;
 	r->sum->paths++;
 	r->sum->executions += count;
-	r->sum->ticks += sums && r->map.layout.stride > 1 ? sums[0] : 0;
 	add_row(r, count, sums);
 }
 
@@ -131,10 +174,14 @@ static void add_hashed(struct reading *r)
 			high = middle;
 	}
 	for (; low < r->hashed.n && r->hashed.p[low].key - f->first < r->numbering.total; low++)
-		add_path(r, r->hashed.p[low].key - f->first, r->hashed.p[low].count, NULL);
-	vec_each (x, &f->fixed)
-		if (r->source->words[x->word])
-			add_path(r, x->number, r->source->words[x->word], NULL);
+		add_path(r, r->hashed.p[low].key - f->first, r->hashed.p[low].count,
+			r->hashed.p[low].sums);
+	vec_each (x, &f->fixed) {
+		const uint64_t *counter = r->source->words + x->word;
+
+		if (*counter)
+			add_path(r, x->number, *counter, counter + 1);
+	}
 }
 
 static void add_counted(struct reading *r)
@@ -209,9 +256,9 @@ static void read_table(struct reading *r)
 
 	if (!l->entries)
 		return;
-	for (uint64_t i = 0; i < l->entries; i++, entry += 2)
+	for (uint64_t i = 0; i < l->entries; i++, entry += path_entry_words(l))
 		if (entry[0] && entry[1])
-			*vec_add(&r->hashed) = (struct hashed){entry[0] - 1, entry[1]};
+			*vec_add(&r->hashed) = (struct hashed){entry[0] - 1, entry[1], entry + 2};
 	r->sum->no_room = table[RT_TABLE_NO_ROOM];
 	vec_sort(&r->hashed, by_key);
 }
@@ -250,7 +297,8 @@ int paths_read(const struct paths_source *s, struct path_rows *rows, struct path
 	if (!rc && r.map.layout.words > s->n)
 		rc = -EBADMSG;
 	if (!rc) {
-		sum->untimed = r.map.layout.untimed;
+		sum->metrics = r.map.layout.metrics;
+		sum->unmeasured = r.map.layout.unmeasured;
 		read_table(&r);
 	}
 	while (!rc && (rc = paths_map_next(&r.map, &r.function, &r.numbering)) > 0) {

@@ -15,8 +15,11 @@
 
 #include "base/vec.h"
 #include "paths/map.h"
+#include "rt/rt.h"
 #include "store/paths.h"
 
+/* With metrics, the numbers of a row are their sums, then readings, and stretches if there is room.
+ */
 struct path_rows {
 	VEC(struct path_row) list; /* as paths_pack wants them */
 	block_list blocks;         /* theirs */
@@ -32,10 +35,13 @@ struct paths_source {
 };
 
 struct paths_read_summary {
+	struct metric_names metrics;
 	uint32_t procedures;
 	uint64_t paths, executions; /* that ran; how often, all together */
-	uint64_t ticks;             /* of the first metric */
-	uint64_t untimed;           /* procedures that are counted, but not measured */
+	uint64_t sums[RT_METRICS];  /* of metrics */
+	uint64_t readings;          /* of each metric */
+	uint64_t stretches;         /* between readings, that belong to paths */
+	uint64_t unmeasured;        /* procedures that are only counted */
 	uint64_t unfinished;        /* that are known to have begun only */
 	uint64_t no_room; /* executions that found none in the table: which is not known */
 };

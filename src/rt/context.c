@@ -286,11 +286,12 @@ static bool is_free(const struct context_root *r, uint64_t me, uint64_t thread)
 
 static struct context_root *make_root(uint64_t me, uint64_t thread)
 {
-	struct context_root *r = (struct context_root *)take_room(sizeof *r);
+	uint64_t at = take_room(CONTEXT_ALIGN + sizeof(struct context_root));
+	struct context_root *r = (struct context_root *)(at + CONTEXT_ALIGN);
 
-	if (!r)
+	if (!at)
 		return NULL;
-	set_record(&r->record, CONTEXT_ROOT, 0, (struct context_shape){0, 1});
+	set_record(&r->record, CONTEXT_ROOT, 0, (struct context_shape){RT_METRICS - 1, 1});
 	r->owner = me;
 	r->thread = thread;
 	do
@@ -374,6 +375,17 @@ static uint64_t *first_slot(void)
 
 /* ---- for programs ---- */
 
+/* What is measured from here on. */
+static void read_metrics(void)
+{
+	const struct rt_metrics *m = (const void *)((uint64_t)&rt_header + rt_header.metrics);
+	uint64_t events = rt_header.metrics ? m->events : 0;
+	uint64_t *words = (uint64_t *)(rt_thread_pointer() + RT_WORD(RT_WORD_CLOCK));
+
+	for (unsigned i = 0; i < RT_METRICS; i++)
+		words[i] = events >> i & 1 ? rt_metric(i) : __builtin_ia32_rdtsc();
+}
+
 uint64_t rt_context_enter(uint64_t number)
 {
 	const struct context_shape *shapes =
@@ -384,10 +396,7 @@ uint64_t rt_context_enter(uint64_t number)
 	__asm__("mov %%fs:%c1, %0" : "=r"(slot) : "i"(CONTEXT_WORD));
 	if (!slot) {
 		slot = (uint64_t)first_slot();
-		__asm__ volatile("mov %0, %%fs:%c1"
-				 :
-				 : "r"(__builtin_ia32_rdtsc()), "i"(RT_WORD(RT_WORD_CLOCK))
-				 : "memory");
+		read_metrics();
 		__asm__ volatile("mov %0, %%fs:%c1" : : "r"(slot), "i"(CONTEXT_WORD) : "memory");
 	}
 	return (uint64_t)find_in_slot((uint64_t *)slot, &w);

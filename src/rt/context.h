@@ -3,7 +3,8 @@
  * the layout that the code added to programs, the run time and whoever reads it share.
  *
  * A record stands for a procedure in a context. Behind its header it has a slot for each call site,
- * before it a count for each site that calls a procedure which itself calls nobody. A thread's word
+ * before it the second metric, if there are two, and a count for each site that calls a procedure
+ * which itself calls nobody. A thread's word
  * CONTEXT_WORD points to the slot of the call under way: callers set it, a callee looks there.
  *
  * A slot holds the address of one of these, told apart by their first word:
@@ -54,7 +55,7 @@ struct context_record {
 	uint64_t body;          /* address of a record */
 	uint64_t parent;        /* the record with the slot; 0 for roots; what is lost: itself */
 	uint64_t next;          /* in the ring of those in the same place of a fan */
-	uint64_t metric;        /* its own, without callees */
+	uint64_t metric;        /* its own, without callees; the first if there are two */
 	uint32_t counts, slots; /* words before it and behind it */
 	uint64_t nobody;        /* 0 */
 };

@@ -66,5 +66,7 @@ rt_call_\name:
 	routine thread_block
 	routine context_enter
 	routine path
+	routine path_second
+	routine metric
 
 	.section .note.GNU-stack, "", @progbits

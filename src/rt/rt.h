@@ -36,8 +36,9 @@
 #define RT_WORDS       0x80
 #define RT_WORD(n)     (RT_WORDS + 8 * (n))
 #define RT_WORD_SLOT   0  /* contexts: the slot of the call under way */
-#define RT_WORD_CLOCK  1  /* metrics: the last reading */
-#define RT_WORD_IMAGES 2  /* from here on: of images that count by thread */
+#define RT_WORD_CLOCK  1  /* metrics: the last reading, and of the second metric in the next */
+#define RT_WORD_METER  3  /* what the thread reads events with */
+#define RT_WORD_IMAGES 4  /* from here on: of images that count by thread */
 #define RT_WORD_NONE   63 /* always zero */
 
 /*
@@ -48,13 +49,30 @@
 #define RT_DIRECTORY_MAGIC 0x31726964707c7563 /* the bytes "cu|pdir1" */
 #define RT_BLOCKS          1000
 
-/* A table of paths: these words, then entries of two, key + 1 and count. */
+/* A table of paths: these words, then entries: key + 1, count, sums of what is measured. */
 #define RT_TABLE_READY   0
 #define RT_TABLE_NO_ROOM 1
 #define RT_TABLE_FIRST   2
 
+#define RT_METRICS 2 /* at most */
+
 #ifndef __ASSEMBLER__
 #include <stdint.h>
+
+/* An event of the kernel that is measured (perf_event_attr). */
+struct rt_event {
+	uint32_t type;
+	uint32_t excluded; /* RT_EXCLUDE_* */
+	uint64_t config, config1, config2;
+};
+enum { RT_EXCLUDE_USER = 1, RT_EXCLUDE_KERNEL = 2, RT_EXCLUDE_HYPERVISOR = 4 };
+
+/* What is measured: RT_METRICS of them, behind the run time. */
+struct rt_metrics {
+	uint64_t key;    /* differs where events do */
+	uint64_t events; /* which of them are events, a bit each; the clock needs no help */
+	struct rt_event event[RT_METRICS];
+};
 
 struct rt_header {
 	uint64_t magic;
@@ -70,7 +88,9 @@ struct rt_header {
 	} context;
 	uint64_t table;                       /* of paths, among the counters; 0: there is none */
 	uint64_t table_entries, table_atomic; /* how many; whether to lock */
-	uint64_t spare[4];
+	uint64_t table_words;                 /* of an entry */
+	uint64_t metrics; /* a struct rt_metrics, from the header; 0: no events are measured */
+	uint64_t spare[2];
 	char path[RT_PATH]; /* of the file */
 };
 
@@ -101,7 +121,9 @@ struct rt_word {
 
 struct rt_process {
 	uint64_t magic;
-	uint64_t spare[7];
+	uint64_t meters;     /* address of a struct rt_meters (meter.h); 0: nobody measured yet */
+	uint64_t complained; /* that something cannot be measured */
+	uint64_t spare[5];
 	struct rt_word words[RT_WORD_NONE]; /* those before RT_WORD_IMAGES are not used */
 };
 

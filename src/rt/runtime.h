@@ -30,6 +30,8 @@ long rt_make_room(long fd, uint64_t from, uint64_t to) RT_HIDDEN;
 
 /* Says in one line that the process does not count into a file; the error is -errno. */
 void rt_complain(const char *path, long error) RT_HIDDEN;
+/* Says once in a process that a thread does not measure. */
+void rt_complain_of_event(long error) RT_HIDDEN;
 
 /* The process's page, made when there is none; NULL: it cannot be had. */
 struct rt_process *rt_process(void) RT_HIDDEN;
@@ -53,7 +55,11 @@ uint64_t rt_thread_block(void) RT_HIDDEN;
  */
 uint64_t rt_context_enter(uint64_t number) RT_HIDDEN;
 
-/* One path more, by its key. */
-uint64_t rt_path(uint64_t key, uint64_t unused) RT_HIDDEN;
+/* One path more, by its key, and what was measured on it; the same of the second metric alone. */
+uint64_t rt_path(uint64_t key, uint64_t amount) RT_HIDDEN;
+uint64_t rt_path_second(uint64_t key, uint64_t amount) RT_HIDDEN;
+
+/* What the thread's event, one of struct rt_metrics, has counted. */
+uint64_t rt_metric(uint64_t which) RT_HIDDEN;
 
 #endif

@@ -20,14 +20,28 @@ static size_t append_number(char *text, size_t n, size_t space, unsigned number)
 	return append(text, n, space, digits + at);
 }
 
-void rt_complain(const char *path, long error)
+static void say(const char *what, const char *which, long error, const char *then)
 {
 	char text[RT_PATH + 100];
-	size_t n = append(text, 0, sizeof text, "culprit: cannot count into ");
+	size_t n = append(text, 0, sizeof text, what);
 
-	n = append(text, n, sizeof text, path);
+	n = append(text, n, sizeof text, which);
 	n = append(text, n, sizeof text, " (error ");
 	n = append_number(text, n, sizeof text, (unsigned)-error);
-	n = append(text, n, sizeof text, "); this process runs on without\n");
+	n = append(text, n, sizeof text, then);
 	sys_call(SYS_write, 2, (long)text, (long)n, 0);
+}
+
+void rt_complain(const char *path, long error)
+{
+	say("culprit: cannot count into ", path, error, "); this process runs on without\n");
+}
+
+void rt_complain_of_event(long error)
+{
+	struct rt_process *p = rt_process();
+
+	if (!p || !__atomic_exchange_n(&p->complained, 1, __ATOMIC_RELAXED))
+		say("culprit: an event cannot be measured", "", error,
+			"); threads of this process run on without\n");
 }

@@ -5,6 +5,19 @@
 #include <errno.h>
 #include <string.h>
 
+bool metric_is_beside(const char *name)
+{
+	return !strcmp(name, METRIC_READINGS) || !strcmp(name, METRIC_MEASURING);
+}
+
+const char *metric_first(const struct metric_names *m)
+{
+	for (uint32_t i = 0; i < m->n; i++)
+		if (!metric_is_beside(m->name[i]))
+			return m->name[i];
+	return NULL;
+}
+
 int metric_find(const struct metric_names *m, const char *name)
 {
 	for (uint32_t i = 0; i < m->n; i++)

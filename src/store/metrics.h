@@ -9,6 +9,7 @@
 
 #include "base/cursor.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct buf;
@@ -20,6 +21,14 @@ struct metric_names {
 	uint32_t n;
 	char name[METRICS_MOST][METRIC_NAME];
 };
+
+/* What goes with what was measured, and is no measurement itself: how often metrics were read, and
+ * ticks of the clock that reading it is estimated to have added. */
+#define METRIC_READINGS  "readings"
+#define METRIC_MEASURING "measuring"
+bool metric_is_beside(const char *name);
+/* The first that is none of these, or NULL. */
+const char *metric_first(const struct metric_names *m);
 
 /* Which of them it is, -1: none. */
 int metric_find(const struct metric_names *m, const char *name);

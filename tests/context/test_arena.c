@@ -44,6 +44,12 @@ void rt_complain(const char *where, long error)
 	complaints++;
 }
 
+/* The second metric is an event; nobody adds up what is measured here. */
+uint64_t rt_metric(uint64_t which)
+{
+	return which;
+}
+
 enum { PROCEDURES = 24, LEAVES = 6, SITES = 5, COUNTED = 3, FIRST = 1000, HANDLER = 23 };
 
 static struct context_map the_map;

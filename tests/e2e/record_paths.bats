@@ -171,7 +171,77 @@ mixed() {
 	run -0 "$CULPRIT" record --paths --metric tsc -o p.db --libs none -- ./a
 	[[ $output == *"ticks of measuring"* ]]
 	run "$CULPRIT" record --paths --metric misses -o p.db -- ./a
+	fails_with 2 "event misses: nobody knows it"
+}
+
+faulting() {
+	program a -pthread <<-'END'
+		#define _GNU_SOURCE
+		#include <pthread.h>
+		#include <stdio.h>
+		#include <sys/mman.h>
+		#include <sys/wait.h>
+		#include <unistd.h>
+		static char *fresh(void) {
+			char *p = mmap(0, 40 * 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			madvise(p, 40 * 4096, MADV_NOHUGEPAGE);
+			return p;
+		}
+		__attribute__((noinline)) void touch(volatile char *p, int n) {
+			for (int i = 0; i < n; i++) p[i * 4096] = 1;
+		}
+		__attribute__((noinline)) int idle(int n) { int s = 0; for (int i = 0; i < n; i++) s ^= i; return s; }
+		__attribute__((noinline)) int work(int n) { touch(fresh(), n); return idle(n); }
+		static void *thread(void *arg) { work(30); return arg; }
+		int main(void) {
+			pthread_t t;
+			int s = work(10) + work(20);
+			pthread_create(&t, 0, thread, 0);
+			pthread_join(t, 0);
+			for (int fd = 3; fd < 2000; fd++) close(fd);
+			s += work(10);
+			fflush(stdout);
+			if (!fork()) { work(40); _exit(0); }
+			wait(0);
+			printf("%d\n", s);
+			return 0;
+		}
+	END
+}
+
+# A child may also fault where it writes to what it shares with its parent.
+# bats test_tags=plain
+@test "an event: by path, in threads, children, and after files were closed" {
+	faulting
+	for options in "--metric page-faults --metric tsc" "--full --metric page-faults"; do
+		rm -f p.db
+		"$CULPRIT" record -q --paths $options -o p.db --libs none -- ./a
+		"$CULPRIT" paths -i p.db --min-share 0 --json | jq -e '
+			def sum(f): [.rows[] | select(.procedure == f) | .metrics["page-faults"]] | add;
+			.metric == "page-faults" and sum("touch") >= 110 and sum("touch") <= 114 and sum("idle") <= 2
+			and .totals.readings > 100'
+	done
+	rm -f p.db
+	"$CULPRIT" record -q --context --metric tsc --metric page-faults -o p.db --libs none -- ./a
+	"$CULPRIT" calls -i p.db --min-share 0 -n 1000 --json | jq -e '
+		def sum(f): [.contexts[] | select(.path[-1] == f) | .metrics["page-faults"]] | add;
+		.metric == "page-faults" and sum("touch") >= 110 and sum("touch") <= 114 and sum("idle") <= 2
+		and ([.contexts[].metrics.tsc // 0] | max < 36e12)'
+}
+
+@test "what cannot be measured is refused before the command runs" {
+	program a <<<'int main(void) { return 0; }'
+	run "$CULPRIT" record --paths --metric tsc --metric tsc -o p.db -- ./a
+	fails_with 2 "metric tsc: is named twice"
+	run "$CULPRIT" record --paths --metric tsc --metric cs --metric task-clock -o p.db -- ./a
 	[ "$status" = 2 ]
+	"$CULPRIT" doctor --events | grep -qx cycles ||
+		{ run "$CULPRIT" record --context --metric cycles -o p.db -- ./a &&
+		fails_with 3 "metric cycles: this machine does not have the counter"; }
+	program b -static <<<'int main(void) { return 0; }'
+	run "$CULPRIT" record --paths --metric page-faults -o p.db -- ./b
+	[ "$status" -ne 0 ]
+	[[ $output == *"static"* ]]
 }
 
 @test "sums are exact: every block of gzip" {

@@ -39,8 +39,13 @@ struct rig {
 	struct paths_read_summary sum;
 };
 
-static void begin(struct rig *r, enum path_how how)
+static void begin_measured(struct rig *r, enum path_how how, unsigned metrics)
 {
+	static const char *const names[] = {"page-faults", "tsc"};
+	struct path_layout layout = {.words = WORDS,
+		.stride = 1 + metrics,
+		.hash = metrics ? WORDS : HASH,
+		.entries = metrics ? 0 : ENTRIES};
 	struct paths_map_writer w = {0};
 	struct image_id id = {.size = 4};
 	struct graph g;
@@ -61,9 +66,18 @@ static void begin(struct rig *r, enum path_how how)
 		*vec_add(&r->f.values) = r->n.value[i];
 	if (how == PATH_HOW_HASH)
 		*vec_add(&r->f.fixed) = (struct path_fixed){2, 5};
+	for (unsigned i = 0; metrics && i < 4; i++)
+		*vec_add(&r->f.readings) = (uint8_t)(i % 3);
+	r->f.takes = metrics;
+	for (unsigned i = 0; i < metrics; i++)
+		assert_true(metric_add(&layout.metrics, names[i]));
 	paths_map_add(&w, &r->f);
-	paths_map_finish(
-		&w, &(struct path_layout){WORDS, 1, 0, HASH, ENTRIES}, &id, "/bin/x", &r->map);
+	paths_map_finish(&w, &layout, &id, "/bin/x", &r->map);
+}
+
+static void begin(struct rig *r, enum path_how how)
+{
+	begin_measured(r, how, 0);
 }
 
 static void end(struct rig *r)
@@ -163,6 +177,30 @@ static void test_table(void **state)
 	end(&r);
 }
 
+/* Two metrics: sums, readings, stretches. B calls somebody who gives a reading back, C one who
+ * does not; a caller left one at the entry. */
+static void test_measured(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	begin_measured(&r, PATH_HOW_ARRAY, 2);
+	uint32_t again = r.n.begins[BACK];
+	uint64_t *over_b = r.words + 3 + 3 * NUMBER(&r, ENTRY, A_B, B_D, BACK);
+	uint64_t *over_c = r.words + 3 + 3 * NUMBER(&r, again, A_C, C_D, RETURN);
+	memcpy(over_b, (uint64_t[]){10, 500, 7}, 24);
+	memcpy(over_c, (uint64_t[]){10, 90, 0}, 24);
+	assert_int_equal(read_all(&r), 0);
+	assert_int_equal(r.rows.list.n, 3);
+	assert_memory_equal(r.rows.list.p[1].metrics, ((uint64_t[]){500, 7, 20, 20}), 32);
+	assert_memory_equal(r.rows.list.p[2].metrics, ((uint64_t[]){90, 0, 30, 20}), 32);
+	assert_int_equal(r.sum.readings, 50);
+	assert_int_equal(r.sum.stretches, 40);
+	assert_int_equal(r.sum.sums[0], 590);
+	assert_int_equal(r.sum.metrics.n, 2);
+	end(&r);
+}
+
 static void test_nothing_ran(void **state)
 {
 	struct rig r;
@@ -206,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_array),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_measured),
 		cmocka_unit_test(test_nothing_ran),
 		cmocka_unit_test(test_damaged),
 	};
