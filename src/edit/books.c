@@ -14,6 +14,7 @@ struct account {
 	struct graph graph;
 	struct chords chords;
 	uint64_t *count;  /* by link */
+	uint64_t *passed; /* the same, as far as losses leave it alone: at the outside */
 	uint64_t *lost;   /* by block: calls that did not come back, as far as they are placed */
 	int64_t *balance; /* by part */
 	bool *open;       /* by part: the loss is not placed */
@@ -37,15 +38,13 @@ struct books {
 
 /* ---- opening ---- */
 
-/* What goes in and out of a part is counted, or the part cannot have lost anything. */
+/* What goes in and out is counted, or belongs to a part that cannot have lost anything. */
 static void sum_kinds(struct account *a)
 {
-	uint64_t *solved = xmemdup(a->count, (a->function.links.n + 1) * sizeof *solved);
-
-	chords_solve(&a->chords, NULL, solved);
+	a->passed = xmemdup(a->count, (a->function.links.n + 1) * sizeof *a->passed);
+	chords_solve(&a->chords, NULL, a->passed);
 	for (size_t i = 0; i < a->function.links.n; i++)
-		a->kinds[a->function.links.p[i].kind] += solved[i];
-	free(solved);
+		a->kinds[a->function.links.p[i].kind] += a->passed[i];
 }
 
 static int open_account(struct books *b, const struct exact_map_reader *r, const uint64_t *counters)
@@ -87,6 +86,7 @@ static void close_account(struct account *a)
 	chords_deinit(&a->chords);
 	graph_deinit(&a->graph);
 	free(a->count);
+	free(a->passed);
 	free(a->lost);
 	free(a->balance);
 	free(a->open);
@@ -152,10 +152,10 @@ static uint64_t gone_of(const struct books *b, const struct account *a)
 		const struct exact_link *l = &a->function.links.p[i];
 		uint64_t most;
 
-		if (l->kind != EXACT_LINK_TAIL || !a->count[i] || l->from >= a->function.blocks.n)
+		if (l->kind != EXACT_LINK_TAIL || !a->passed[i] || l->from >= a->function.blocks.n)
 			continue;
 		most = gone_from(b, &a->function.blocks.p[l->from]);
-		gone += most < a->count[i] ? most : a->count[i];
+		gone += most < a->passed[i] ? most : a->passed[i];
 	}
 	return gone;
 }
@@ -258,26 +258,25 @@ static void place_at_known(
 }
 
 /* Whether it is known where the loss of a part is. */
-static bool place_loss(const struct books *b, struct account *a, uint32_t part, const bool *reached)
+static bool place_loss(const struct books *b, struct account *a, uint32_t part, const bool *reached,
+	const struct suspects *s)
 {
 	uint64_t loss = (uint64_t)a->balance[part];
-	struct suspects s;
 
 	if (a->balance[part] < 0)
 		return false;
-	find_suspects(b, a, part, reached, &s);
-	if (s.known && !s.wild && s.most == loss)
+	if (s->known && !s->wild && s->most == loss)
 		place_at_known(b, a, part, reached);
-	else if (b->source->killed || (s.known == 1 && s.most < loss))
+	else if (b->source->killed || (s->known == 1 && s->most < loss))
 		return false;
-	else if (s.known + s.wild == 1 || (!s.known && !s.wild && s.outside == 1))
-		a->lost[s.one] = loss;
+	else if (s->known + s->wild == 1 || (!s->known && !s->wild && s->outside == 1))
+		a->lost[s->one] = loss;
 	else
 		return false;
 	return true;
 }
 
-/* Procedures that call nobody have no balance: a signal may have ended them. */
+/* What calls nobody has no balance: a signal may have ended it. */
 static void doubt_callees(
 	struct books *b, const struct account *a, uint32_t part, const bool *reached)
 {
@@ -302,6 +301,7 @@ static void doubt_callees(
 static void balance(struct books *b, struct account *a)
 {
 	bool *reached = NULL;
+	struct suspects s;
 
 	a->balance = xcalloc(a->chords.parts + 1, sizeof *a->balance);
 	a->open = xcalloc(a->chords.parts + 1, sizeof *a->open);
@@ -311,8 +311,9 @@ static void balance(struct books *b, struct account *a)
 			continue;
 		if (!reached)
 			reached = find_reached(a);
-		a->open[i] = !place_loss(b, a, i, reached);
-		if (a->open[i])
+		find_suspects(b, a, i, reached, &s);
+		a->open[i] = !place_loss(b, a, i, reached, &s);
+		if (a->open[i] && (b->source->killed || !(s.known + s.wild + s.outside)))
 			doubt_callees(b, a, i, reached);
 	}
 	free(reached);

@@ -8,38 +8,54 @@
 
 /* ---- sets of nodes ---- */
 
-static uint32_t set_of(uint32_t *parent, uint32_t node)
+enum { HAS_OUTSIDE = 1, HAS_LOSSES = 2 };
+
+struct sets {
+	uint32_t *parent;
+	uint8_t *has; /* by the first of a set */
+};
+
+static void sets_init(struct sets *s, uint32_t n, uint32_t outside, const bool *loses)
 {
-	while (parent[node] != node) {
-		parent[node] = parent[parent[node]];
-		node = parent[node];
+	s->parent = graph_numbers(n, 0);
+	s->has = xcalloc(n + 1, sizeof *s->has);
+	for (uint32_t i = 0; i < n; i++) {
+		s->parent[i] = i;
+		s->has[i] = i == outside ? HAS_OUTSIDE : loses && loses[i] ? HAS_LOSSES : 0;
+	}
+}
+
+static void sets_deinit(struct sets *s)
+{
+	free(s->parent);
+	free(s->has);
+}
+
+static uint32_t set_of(const struct sets *s, uint32_t node)
+{
+	while (s->parent[node] != node) {
+		s->parent[node] = s->parent[s->parent[node]];
+		node = s->parent[node];
 	}
 	return node;
 }
 
 /* Whether they were two. */
-static bool join(uint32_t *parent, uint32_t a, uint32_t b)
+static bool join(struct sets *s, uint32_t a, uint32_t b)
 {
-	a = set_of(parent, a);
-	b = set_of(parent, b);
-	parent[a < b ? b : a] = a < b ? a : b;
+	a = set_of(s, a);
+	b = set_of(s, b);
+	s->parent[a < b ? b : a] = a < b ? a : b;
+	s->has[a < b ? a : b] = s->has[a] | s->has[b];
 	return a != b;
 }
 
-static uint32_t *singles(uint32_t n)
+/* Whether an edge would hide what is lost at one end. */
+static bool hides(const struct sets *s, const struct graph_edge *e)
 {
-	uint32_t *parent = graph_numbers(n, 0);
+	uint8_t from = s->has[set_of(s, e->from)], to = s->has[set_of(s, e->to)];
 
-	for (uint32_t i = 0; i < n; i++)
-		parent[i] = i;
-	return parent;
-}
-
-static bool is_boundary(const struct chords *c, uint32_t edge)
-{
-	const struct graph_edge *e = &c->graph->edge[edge];
-
-	return e->from == c->outside || e->to == c->outside;
+	return (from & HAS_OUTSIDE && to & HAS_LOSSES) || (to & HAS_OUTSIDE && from & HAS_LOSSES);
 }
 
 /* ---- choosing ---- */
@@ -59,7 +75,7 @@ static int heaviest_first(const void *a, const void *b)
 }
 
 /* Those that cannot be counted must be in the tree. */
-static int take_uncountable(struct chords *c, const double *weight, uint32_t *parent)
+static int take_uncountable(struct chords *c, const double *weight, struct sets *s)
 {
 	for (uint32_t i = 0; i < c->graph->edges; i++) {
 		const struct graph_edge *e = &c->graph->edge[i];
@@ -67,62 +83,53 @@ static int take_uncountable(struct chords *c, const double *weight, uint32_t *pa
 		if (weight[i] >= 0)
 			continue;
 		c->counted[i] = false;
-		if (!join(parent, e->from, e->to))
+		if (!join(s, e->from, e->to))
 			return -ENOSPC;
 	}
 	return 0;
 }
 
-static void take_heaviest(struct chords *c, const double *weight, bool check, uint32_t *parent)
+static void take_heaviest(struct chords *c, const double *weight, struct sets *s)
 {
 	struct candidate *list = xcalloc(c->graph->edges + 1, sizeof *list);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->graph->edges; i++)
-		if (weight[i] >= 0 && !(check && is_boundary(c, i)))
+		if (weight[i] >= 0)
 			list[n++] = (struct candidate){weight[i], i};
 	if (n)
 		qsort(list, n, sizeof *list, heaviest_first);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct graph_edge *e = &c->graph->edge[list[i].edge];
 
-		if (join(parent, e->from, e->to))
+		if (!hides(s, e) && join(s, e->from, e->to))
 			c->counted[list[i].edge] = false;
 	}
 	free(list);
 }
 
-/* Parts are what hangs together without the outside. */
-static void find_parts(struct chords *c)
+/* Parts are what hangs together by edges that are not counted. */
+static void find_parts(struct chords *c, const struct sets *s)
 {
 	const struct graph *g = c->graph;
-	uint32_t *parent = singles(g->nodes), *number = graph_numbers(g->nodes, GRAPH_NONE);
+	uint32_t *number = graph_numbers(g->nodes, GRAPH_NONE);
+	uint32_t outside = set_of(s, c->outside);
 
 	c->part = graph_numbers(g->nodes, GRAPH_NONE);
-	for (uint32_t i = 0; i < g->edges; i++)
-		if (!is_boundary(c, i))
-			join(parent, g->edge[i].from, g->edge[i].to);
+	c->balanced = xcalloc(g->nodes + 1, sizeof *c->balanced);
 	c->parts = 0;
 	for (uint32_t i = 0; i < g->nodes; i++) {
-		uint32_t set = set_of(parent, i);
+		uint32_t set = set_of(s, i);
 
 		if (i == c->outside)
 			continue;
-		if (number[set] == GRAPH_NONE)
+		if (number[set] == GRAPH_NONE) {
+			c->balanced[c->parts] = set != outside;
 			number[set] = c->parts++;
+		}
 		c->part[i] = number[set];
 	}
-	free(parent);
 	free(number);
-	c->balanced = xmalloc(c->parts + 1);
-	memset(c->balanced, 1, c->parts + 1);
-	for (uint32_t i = 0; i < g->edges; i++) {
-		const struct graph_edge *e = &g->edge[i];
-		uint32_t inner = e->from == c->outside ? e->to : e->from;
-
-		if (is_boundary(c, i) && !c->counted[i] && inner != c->outside)
-			c->balanced[c->part[inner]] = false;
-	}
 }
 
 static void begin(struct chords *c, const struct graph *g, uint32_t outside)
@@ -132,39 +139,41 @@ static void begin(struct chords *c, const struct graph *g, uint32_t outside)
 	memset(c->counted, 1, g->edges + 1);
 }
 
-int chords_choose(
-	struct chords *c, const struct graph *g, uint32_t outside, const double *weight, bool check)
+int chords_choose(struct chords *c, const struct graph *g, uint32_t outside, const double *weight,
+	const bool *loses)
 {
-	uint32_t *parent = singles(g->nodes);
+	struct sets sets;
 	int rc;
 
 	begin(c, g, outside);
-	rc = take_uncountable(c, weight, parent);
-	if (!rc)
-		take_heaviest(c, weight, check, parent);
-	free(parent);
+	sets_init(&sets, g->nodes, outside, loses);
+	rc = take_uncountable(c, weight, &sets);
+	if (!rc) {
+		take_heaviest(c, weight, &sets);
+		find_parts(c, &sets);
+	}
+	sets_deinit(&sets);
 	if (rc)
 		chords_deinit(c);
-	else
-		find_parts(c);
 	return rc;
 }
 
 int chords_recall(struct chords *c, const struct graph *g, uint32_t outside, const bool *counted)
 {
-	uint32_t *parent = singles(g->nodes);
+	struct sets sets;
 	int rc = 0;
 
 	begin(c, g, outside);
+	sets_init(&sets, g->nodes, outside, NULL);
 	memcpy(c->counted, counted, g->edges);
 	for (uint32_t i = 0; i < g->edges; i++)
-		if (!counted[i] && !join(parent, g->edge[i].from, g->edge[i].to))
+		if (!counted[i] && !join(&sets, g->edge[i].from, g->edge[i].to))
 			rc = -EBADMSG;
-	free(parent);
+	if (!rc)
+		find_parts(c, &sets);
+	sets_deinit(&sets);
 	if (rc)
 		chords_deinit(c);
-	else
-		find_parts(c);
 	return rc;
 }
 
@@ -263,16 +272,21 @@ bool chords_solve(const struct chords *c, const uint64_t *lost, uint64_t *count)
 	return fine;
 }
 
+static void add_to(const struct chords *c, uint32_t node, int64_t count, int64_t *balance)
+{
+	if (node != c->outside && c->balanced[c->part[node]])
+		balance[c->part[node]] += count;
+}
+
 void chords_balance(const struct chords *c, const uint64_t *count, int64_t *balance)
 {
 	memset(balance, 0, c->parts * sizeof *balance);
 	for (uint32_t i = 0; i < c->graph->edges; i++) {
 		const struct graph_edge *e = &c->graph->edge[i];
-		uint32_t inner = e->from == c->outside ? e->to : e->from;
 
-		if (!is_boundary(c, i) || inner == c->outside || !c->balanced[c->part[inner]])
+		if (!c->counted[i])
 			continue;
-		balance[c->part[inner]] +=
-			e->from == c->outside ? (int64_t)count[i] : -(int64_t)count[i];
+		add_to(c, e->to, (int64_t)count[i], balance);
+		add_to(c, e->from, -(int64_t)count[i], balance);
 	}
 }

@@ -3,10 +3,11 @@
  * Stevenson, BIT 13, 1973; Ball and Larus, TOPLAS 16, 1994): those that are not in a spanning tree.
  * The tree is the heaviest one, so that counters are on the edges that weigh least.
  *
- * One node stands for everything outside, where flow comes from and goes to. If it shall be checked
- * that nothing is lost inside, the edges that touch it are counted, all that can be, although one
- * of them could do without: what came into the procedure and what left it are then known apart, and
- * each part of the graph has a balance.
+ * One node stands for everything outside, where flow comes from and goes to. At some nodes flow may
+ * be lost (calls that do not come back), which the counts shall show. So no way that is not counted
+ * leads from them to the outside: what hangs together with them by edges that are not counted has
+ * counters all around, one more than it needs, and a balance. Where nothing can be lost that is
+ * spared; so are the ways through a procedure that calls nobody on them.
  */
 #ifndef CULPRIT_EDIT_CHORDS_H
 #define CULPRIT_EDIT_CHORDS_H
@@ -20,17 +21,17 @@ struct chords {
 	const struct graph *graph; /* must outlive it */
 	uint32_t outside;
 	bool *counted;  /* by edge */
-	uint32_t *part; /* by node: the part it is in; what is outside belongs to all */
-	bool *balanced; /* by part: all edges between it and the outside are counted */
+	uint32_t *part; /* by node but the outside: what hangs together by edges not counted */
+	bool *balanced; /* by part: it does not hang together with the outside */
 	uint32_t parts;
 };
 
 /*
- * Weights are by edge; a negative one marks an edge that cannot be counted. -ENOSPC when so many
- * cannot that the rest does not follow.
+ * Weights are by edge; a negative one marks an edge that cannot be counted. loses is by node (NULL:
+ * none does). -ENOSPC when so many cannot be counted that the rest does not follow.
  */
 int chords_choose(struct chords *c, const struct graph *g, uint32_t outside, const double *weight,
-	bool check);
+	const bool *loses);
 /* The same from a choice that was made before. -EBADMSG when it is none. */
 int chords_recall(struct chords *c, const struct graph *g, uint32_t outside, const bool *counted);
 void chords_deinit(struct chords *c);
@@ -42,7 +43,7 @@ void chords_deinit(struct chords *c);
  */
 bool chords_solve(const struct chords *c, const uint64_t *lost, uint64_t *count);
 
-/* By part: what came in from outside less what went there; 0 where that is not known. */
+/* By part: what came in less what left it; 0 where that is not known. */
 void chords_balance(const struct chords *c, const uint64_t *count, int64_t *balance);
 
 #endif

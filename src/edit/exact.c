@@ -56,17 +56,24 @@ struct instrumenting {
 	const struct guide *guide;
 	VEC(double) taken; /* by link: how often it was, by the guide */
 	bool guided;       /* it knows */
+	VEC(bool) loses;   /* by node: flow may be lost there */
 };
 
 /* ---- one function ---- */
 
-/* Who calls nobody loses nothing, unless a signal ends it: its callers' books show that. */
-static bool calls_anybody(const struct exact_function *f)
+/*
+ * Calls may not come back; all else loses nothing, unless a signal ends it: the callers' books show
+ * that. What leaves for good by a jump is not expected back.
+ */
+static void find_losses(struct instrumenting *in)
 {
-	vec_each (b, &f->blocks)
-		if (b->call != EXACT_CALLS_NOBODY)
-			return true;
-	return false;
+	const struct exact_function *f = &in->model;
+
+	vec_reserve(&in->loses, exact_outside(f) + 1);
+	memset(in->loses.p, 0, exact_outside(f) + 1);
+	vec_each (l, &f->links)
+		if (l->kind == EXACT_LINK_INSIDE && l->from < f->blocks.n)
+			in->loses.p[l->from] = f->blocks.p[l->from].call != EXACT_CALLS_NOBODY;
 }
 
 #define HARDLY                                                                            \
@@ -93,6 +100,7 @@ static int choose(struct instrumenting *in)
 
 	in->edges.n = in->weights.n = 0;
 	weigh(in);
+	find_losses(in);
 	for (size_t i = 0; i < f->links.n; i++) {
 		const struct exact_place *place = &in->places.p[i];
 
@@ -100,7 +108,7 @@ static int choose(struct instrumenting *in)
 		*vec_add(&in->weights) = place->how == EXACT_NOWHERE ? -1 : place->weight;
 	}
 	graph_init(&g, exact_outside(f) + 1, in->edges.p, (uint32_t)in->edges.n);
-	rc = chords_choose(&chords, &g, exact_outside(f), in->weights.p, calls_anybody(f));
+	rc = chords_choose(&chords, &g, exact_outside(f), in->weights.p, in->loses.p);
 	for (size_t i = 0; i < f->links.n && !rc; i++)
 		f->links.p[i].counted = chords.counted[i];
 	if (!rc)
@@ -229,6 +237,7 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 
 	in.scene.n = edit_functions(edit, &in.scene.functions);
 	in.scene.never = endings_find(in.scene.functions, in.scene.n);
+	in.scene.has_library = exact_has_library(&in.scene);
 	for (size_t i = 0; i < in.scene.n; i++)
 		if (in.scene.functions[i]->chosen && !in.scene.functions[i]->refused)
 			take_function(&in, in.scene.functions[i]);
@@ -250,6 +259,7 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 	vec_deinit(&in.edges);
 	vec_deinit(&in.weights);
 	vec_deinit(&in.taken);
+	vec_deinit(&in.loses);
 }
 
 int exact_create(struct edit *edit, const struct exact_options *o, struct exact **out,

@@ -19,7 +19,7 @@
 
 /* Whom a block calls at its end, or goes to for good if it leaves the procedure by a jump. */
 enum exact_call {
-	EXACT_CALLS_NOBODY,
+	EXACT_CALLS_NOBODY,  /* who might not come back */
 	EXACT_CALLS_COUNTED, /* a procedure of this map: callee */
 	EXACT_CALLS_OUTSIDE, /* another file, by name */
 	EXACT_CALLS_WILD, /* through a pointer; code that is not counted; what may not come back */

@@ -49,6 +49,31 @@ static bool may_stay_away(const char *name)
 	return is_one_of(name, list) || strstr(name, "::") || !strncmp(name, "operator ", 9);
 }
 
+/* What always comes back, as an instruction does: it calls nobody, or ends all by a signal. */
+static bool always_comes_back(const char *name)
+{
+	static const char *const list[] = {"memcpy", "memmove", "mempcpy", "memset", "memcmp",
+		"bcmp", "memchr", "memrchr", "rawmemchr", "strlen", "strnlen", "strcmp", "strncmp",
+		"strcasecmp", "strncasecmp", "strcoll", "strcpy", "strncpy", "stpcpy", "strcat",
+		"strchr", "strchrnul", "strrchr", "strstr", "strspn", "strcspn", "strpbrk",
+		"__memcpy_chk", "__memmove_chk", "__memset_chk", "__strcpy_chk", "__strcat_chk",
+		"tolower", "toupper", "__ctype_b_loc", "__ctype_tolower_loc", "__ctype_toupper_loc",
+		"__errno_location", "malloc", "calloc", "realloc", "free", "floor", "ceil", "fmod",
+		"sqrt", "exp", "log", "pow", "sin", "cos", "tan", "atan", "atan2", "floorf", "expf",
+		"logf", "powf", "ldexp", "frexp", "strtol", "strtoul", "strtod", NULL};
+
+	return is_one_of(name, list);
+}
+
+bool exact_has_library(const struct exact_scene *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->functions[i]->procedure->name &&
+			always_comes_back(s->functions[i]->procedure->name))
+			return true;
+	return false;
+}
+
 /* *apart: it comes back several times or never. */
 static enum exact_call call_of(struct modelling *m, const struct flow_insn *i, bool *apart)
 {
@@ -64,7 +89,8 @@ static enum exact_call call_of(struct modelling *m, const struct flow_insn *i, b
 	if (number < s->n && s->functions[number]->chosen && !s->functions[number]->refused)
 		return EXACT_CALLS_COUNTED;
 	if (p && p->source == PROCEDURE_PLT && p->name && !may_stay_away(p->name))
-		return EXACT_CALLS_OUTSIDE;
+		return !s->has_library && always_comes_back(p->name) ? EXACT_CALLS_NOBODY
+								     : EXACT_CALLS_OUTSIDE;
 	return EXACT_CALLS_WILD;
 }
 

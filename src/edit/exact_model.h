@@ -30,8 +30,12 @@ struct exact_scene {
 	struct edit *edit;
 	struct edit_function **functions;
 	size_t n;
-	bool *never; /* by function: a call of it does not come back (endings.h) */
+	bool *never;      /* by function: a call of it does not come back (endings.h) */
+	bool has_library; /* as the function below says; where nobody asks who comes back, false */
 };
+
+/* Whether it brings functions of the C library along, which may do anything. */
+bool exact_has_library(const struct exact_scene *s);
 
 /* `out` and `places` are used again; places are by link. */
 typedef VEC(struct exact_place) exact_places;

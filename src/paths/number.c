@@ -441,7 +441,7 @@ uint64_t *numbering_increments(const struct numbering *n, const double *weight)
 		if (e->from != n->outside && e->to != n->outside)
 			heavy[i] = weight && weight[i] >= 0 ? 1 + weight[i] : 1;
 	}
-	chords_choose(&chords, &n->dag, n->outside, heavy, false); /* none is negative: it works */
+	chords_choose(&chords, &n->dag, n->outside, heavy, NULL); /* none is negative: it works */
 	spread(n, chords.counted, potential);
 	for (uint32_t i = 0; i < n->dag.edges; i++)
 		out[i] =
