@@ -57,12 +57,30 @@ static void weigh(struct choosing *c)
 	}
 }
 
+/* Whoever comes to such a node goes on: nobody is called who may not come back. */
+static void find_early(struct choosing *c)
+{
+	const struct exact_function *f = &c->model.graph;
+	uint32_t outside = exact_outside(f);
+
+	vec_reserve(&c->early, outside + 1);
+	c->early.n = outside + 1;
+	for (uint32_t i = 0; i <= outside; i++)
+		c->early.p[i] = i >= f->blocks.n || f->blocks.p[i].call == EXACT_CALLS_NOBODY;
+	for (size_t i = 0; i < f->links.n; i++)
+		if (f->links.p[i].kind == EXACT_LINK_TAIL)
+			c->early.p[f->links.p[i].from] = true;
+	for (size_t i = 0; i < f->links.n; i++)
+		if (c->cuttable.p[i] < 0)
+			c->early.p[f->links.p[i].to] = false;
+}
+
 static void number(struct choosing *c, const bool *cut, uint64_t limit)
 {
 	struct number_wish wish = {.cut = cut, .weight = c->cuttable.p, .limit = limit};
 
 	numbering_init(&c->numbering, &c->graph, exact_outside(&c->model.graph), &wish);
-	plan_init(&c->plan, &c->numbering, c->weights.p);
+	plan_init(&c->plan, &c->numbering, c->weights.p, c->to_the_end ? NULL : c->early.p);
 }
 
 static void forget(struct choosing *c)
@@ -232,6 +250,7 @@ void choose_paths(struct choosing *c, struct edit_function *f)
 	choose_model(c, f);
 	path_graph(&c->model.graph, &c->graph);
 	weigh(c);
+	find_early(c);
 	choose(c);
 	keep(c);
 }
@@ -248,4 +267,5 @@ void choosing_deinit(struct choosing *c)
 	vec_deinit(&c->places);
 	vec_deinit(&c->weights);
 	vec_deinit(&c->cuttable);
+	vec_deinit(&c->early);
 }

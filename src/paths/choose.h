@@ -19,6 +19,7 @@ struct choosing {
 	uint64_t array;            /* potential paths that have a counter each */
 	bool full;                 /* more are left whole, and hashed; else cut to be as few */
 	uint64_t most;             /* even then */
+	bool to_the_end; /* paths are counted where they end, not where they are decided */
 	/* Of the function, after choose_paths: */
 	struct edit_function *function;
 	struct path_function model; /* but where its counters are */
@@ -30,6 +31,7 @@ struct choosing {
 	bool refined;         /* weights were counted */
 	VEC(double) weights;  /* by link: how often, and what code there costs */
 	VEC(double) cuttable; /* the same, negative where no path may end */
+	VEC(bool) early;      /* by node: paths may be counted on the ways to it */
 	uint32_t loops;       /* edges that must be cut */
 };
 

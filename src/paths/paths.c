@@ -143,8 +143,10 @@ static void make_table(struct paths *p, struct edit *edit)
 static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 {
 	struct instrumenting in = {.paths = p,
-		.choosing = {
-			.scene.edit = edit, .guide = p->options.guide, .full = p->options.full}};
+		.choosing = {.scene.edit = edit,
+			.guide = p->options.guide,
+			.full = p->options.full,
+			.to_the_end = p->options.metric}};
 	struct exact_scene *scene = &in.choosing.scene;
 	struct image *im = edit_image(edit);
 	_cleanup_free_ char *path = realpath(image_path(im), NULL);

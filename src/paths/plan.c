@@ -159,7 +159,7 @@ static void make_steps(struct plan *plan, const struct planning *p)
 		plan->variable |= plan->held[i];
 }
 
-void plan_init(struct plan *plan, const struct numbering *n, const double *weight)
+static void plan_one(struct plan *plan, const struct numbering *n, const double *weight)
 {
 	struct planning p = {.n = n, .weight = weight};
 
@@ -178,6 +178,120 @@ void plan_init(struct plan *plan, const struct numbering *n, const double *weigh
 	free(p.reached);
 	free(p.known);
 	free(p.sum);
+}
+
+/* ---- counting where only one way is left ---- */
+
+/* The numbering without what follows there. */
+struct ahead {
+	const struct numbering *n;
+	bool *decided;  /* by node: paths are counted on the ways to it */
+	uint64_t *rest; /* by node that is: what its edges add up to, from it on */
+};
+
+static uint32_t only_way(const struct numbering *n, uint32_t node)
+{
+	graph_each_out (e, &n->dag, node) {
+		uint32_t to = n->dag.edge[*e].to;
+
+		if (to == n->outside || n->paths[to])
+			return *e;
+	}
+	return GRAPH_NONE;
+}
+
+static bool begins_at(const struct numbering *n, uint32_t node)
+{
+	graph_each_in (e, &n->dag, node)
+		if (n->dag.edge[*e].from == n->outside)
+			return true;
+	return false;
+}
+
+static bool find_decided(struct ahead *a, const bool *early)
+{
+	const struct numbering *n = a->n;
+	bool any = false;
+
+	for (uint32_t i = 0; i < n->reached; i++) {
+		uint32_t node = n->order[i], edge, to;
+
+		if (!early[node] || n->paths[node] != 1 || begins_at(n, node))
+			continue;
+		edge = only_way(n, node);
+		to = n->dag.edge[edge].to;
+		if (to != n->outside && !a->decided[to])
+			continue;
+		a->decided[node] = any = true;
+		a->rest[node] = n->value[edge] + (to == n->outside ? 0 : a->rest[to]);
+	}
+	return any;
+}
+
+/* Edges from decided nodes stay as loops of the outside that nobody takes. */
+static void cut_ahead(const struct ahead *a, struct numbering *out)
+{
+	const struct numbering *n = a->n;
+	struct graph_edge *list = xmemdup(n->dag.edge, (n->dag.edges + 1) * sizeof *list);
+
+	*out = *n;
+	out->value = xmemdup(n->value, (n->dag.edges + 1) * sizeof *n->value);
+	out->order = graph_numbers(n->dag.nodes, 0);
+	out->reached = 0;
+	for (uint32_t i = 0; i < n->reached; i++)
+		if (!a->decided[n->order[i]])
+			out->order[out->reached++] = n->order[i];
+	for (uint32_t i = 0; i < n->dag.edges; i++) {
+		if (a->decided[list[i].from])
+			list[i] = (struct graph_edge){n->outside, n->outside};
+		if (!a->decided[list[i].to])
+			continue;
+		out->value[i] += a->rest[list[i].to];
+		list[i].to = n->outside;
+	}
+	graph_init(&out->dag, n->dag.nodes, list, n->dag.edges);
+	free(list);
+}
+
+static void plan_ahead(struct plan *plan, const struct ahead *a, const double *weight)
+{
+	const struct numbering *n = a->n;
+	struct numbering shorter;
+
+	cut_ahead(a, &shorter);
+	plan_one(plan, &shorter, weight);
+	for (uint32_t i = 0; i < n->dag.edges; i++)
+		if (a->decided[n->dag.edge[i].from]) {
+			plan->cost -= weight_of(&(struct planning){.n = n, .weight = weight}, i);
+			plan->step[i] = (struct plan_step){PLAN_NOTHING, 0};
+		}
+	graph_deinit(&shorter.dag);
+	free(shorter.value);
+	free(shorter.order);
+}
+
+void plan_init(
+	struct plan *plan, const struct numbering *n, const double *weight, const bool *early)
+{
+	struct ahead a = {.n = n};
+	struct plan other;
+
+	plan_one(plan, n, weight);
+	if (!early)
+		return;
+	a.decided = xcalloc(n->dag.nodes + 1, sizeof *a.decided);
+	a.rest = xcalloc(n->dag.nodes + 1, sizeof *a.rest);
+	if (find_decided(&a, early)) {
+		plan_ahead(&other, &a, weight);
+		if (other.cost > plan->cost) {
+			plan_deinit(&other);
+		} else {
+			plan_deinit(plan);
+			*plan = other;
+		}
+	}
+	free(a.decided);
+	free(a.rest);
 }
 
 void plan_deinit(struct plan *p)

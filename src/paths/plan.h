@@ -5,6 +5,9 @@
  * the sum is known and need not be in the variable: it is set only on the way to nodes where it is
  * not, and paths that end where it is known have a counter that is fixed. A procedure with one
  * path needs no variable at all.
+ *
+ * Where only one way is left, the path is decided: it can be counted right there, and the rest of
+ * it needs neither variable nor code. That holds only if it is certain to come to its end.
  */
 #ifndef CULPRIT_PATHS_PLAN_H
 #define CULPRIT_PATHS_PLAN_H
@@ -33,9 +36,10 @@ struct plan {
 
 /*
  * Weights are by edge of the graph (NULL: all the same): how often it is taken and what code on it
- * costs.
+ * costs. `early` says of nodes whether paths may be counted on the ways to it: who comes there goes
+ * on to a next one or to the outside, and code can be on all edges to it (NULL: of none).
  */
-void plan_init(struct plan *p, const struct numbering *n, const double *weight);
+void plan_init(struct plan *p, const struct numbering *n, const double *weight, const bool *early);
 void plan_deinit(struct plan *p);
 
 /* Cuts everything that leads to where several ways meet, so that no variable is needed; by edge of

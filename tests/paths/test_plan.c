@@ -77,19 +77,25 @@ static void walk(const struct graph *g, struct machine *m)
 	free(m->count);
 }
 
+/* Twice: counting where paths end, and at some places also where they are decided. */
 static void try_graph(const struct graph *g, const struct number_wish *wish, const double *weight)
 {
+	bool *early = xcalloc(g->nodes + 1, sizeof *early);
 	struct numbering n;
 	struct plan plan;
 	struct machine m = {.n = &n, .plan = &plan};
 
 	numbering_init(&n, g, g->nodes - 1, wish);
-	plan_init(&plan, &n, weight);
-	for (int i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < g->nodes; i++)
+		early[i] = draw(5);
+	for (int i = 0; i < 8; i++) {
+		plan_init(&plan, &n, weight, i & 1 ? early : NULL);
 		walk(g, &m);
+		plan_deinit(&plan);
+	}
 	vec_deinit(&m.path);
-	plan_deinit(&plan);
 	numbering_deinit(&n);
+	free(early);
 }
 
 static void test_walks(void **state)
@@ -122,7 +128,7 @@ static void test_short(void **state)
 		draw_graph(&g, 3 + draw(30), draw(40), true);
 		cut = plan_short(&g, g.nodes - 1);
 		numbering_init(&n, &g, g.nodes - 1, &(struct number_wish){.cut = cut});
-		plan_init(&plan, &n, NULL);
+		plan_init(&plan, &n, NULL, NULL);
 		assert_false(plan.variable);
 		plan_deinit(&plan);
 		numbering_deinit(&n);
@@ -142,7 +148,7 @@ static void test_one_path_needs_no_variable(void **state)
 	(void)state;
 	graph_init(&g, 4, line, 4);
 	numbering_init(&n, &g, 3, &(struct number_wish){0});
-	plan_init(&plan, &n, NULL);
+	plan_init(&plan, &n, NULL, NULL);
 	assert_false(plan.variable);
 	assert_int_equal(n.total, 1);
 	for (uint32_t i = 0; i < 3; i++)
@@ -153,10 +159,35 @@ static void test_one_path_needs_no_variable(void **state)
 	graph_deinit(&g);
 }
 
+/* Of two ways that meet again each is counted at once. */
+static void test_decided_paths_need_no_variable(void **state)
+{
+	static const struct graph_edge both[] = {{4, 0}, {0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 4}};
+	static const bool early[] = {false, true, true, true, false};
+	struct graph g;
+	struct numbering n;
+	struct plan plan;
+
+	(void)state;
+	graph_init(&g, 5, both, 6);
+	numbering_init(&n, &g, 4, &(struct number_wish){0});
+	plan_init(&plan, &n, NULL, NULL);
+	assert_true(plan.variable);
+	plan_deinit(&plan);
+	plan_init(&plan, &n, NULL, early);
+	assert_false(plan.variable);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(plan.step[i].op, i == 1 || i == 2 ? PLAN_COUNTED : PLAN_NOTHING);
+	plan_deinit(&plan);
+	numbering_deinit(&n);
+	graph_deinit(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_path_needs_no_variable),
+		cmocka_unit_test(test_decided_paths_need_no_variable),
 		cmocka_unit_test(test_walks),
 		cmocka_unit_test(test_short),
 	};
