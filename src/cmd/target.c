@@ -129,7 +129,8 @@ static int set_call_graph(struct target *t, const char *name)
 			t->contexts = i;
 			return 0;
 		}
-	return cmd_usage(t->verb, "--call-graph: '%s' is unknown (inferred, judged, copy, fp)", name);
+	return cmd_usage(
+		t->verb, "--call-graph: '%s' is unknown (inferred, judged, copy, fp)", name);
 }
 
 int target_option(struct target *t, int option, const char *argument)
@@ -345,8 +346,8 @@ void target_say_limits(const struct target *t, struct collector *c)
 			cmd_note("this machine has no cycle counter; sampling %s", ev->name);
 	if (!sampler_uses_bpf(s) && t->how == SAMPLER_BEST && geteuid() == 0)
 		cmd_note("sampling without BPF: %s", sampler_why_not_bpf(s));
-	if (t->contexts && !sampler_uses_bpf(s))
-		cmd_note("no call paths: they need BPF: %s", sampler_why_not_bpf(s));
+	if (t->contexts == CONTEXTS_CHAIN && !sampler_uses_bpf(s))
+		cmd_note("no call paths: --call-graph=fp needs BPF: %s", sampler_why_not_bpf(s));
 	if (t->values && !sampler_interprets(s))
 		cmd_note("no values: %s", sampler_why_not_shadow(s));
 	if (sampler_excludes_kernel(s))

@@ -15,6 +15,7 @@
 #include "collect/image_cache.h"
 #include "collect/only.h"
 #include "collect/process.h"
+#include "collect/procfs.h"
 #include "collect/progress.h"
 #include "collect/record.h"
 #include "collect/sampler.h"
@@ -162,6 +163,19 @@ static uint32_t program_of(struct attribution *a, const struct process *p)
 	return IMAGE_NUMBER_UNKNOWN;
 }
 
+/* Rings do not tell where stacks begin: of its own, a process does while it is there. */
+static uint64_t owner_of(struct attribution *a, const struct process *p, bool ring)
+{
+	uint64_t owner = (uint64_t)p->pid << 32 | p->serial;
+	struct procfs_stat stat = {0};
+
+	if (ring && !contexts_knows_stacks(a->contexts, owner)) {
+		procfs_stat(p->pid, &stat);
+		contexts_main_stack(a->contexts, owner, stat.stack);
+	}
+	return owner;
+}
+
 /* Where the sample was: of the kernel's, `image` and `offset` are the kernel's. */
 static struct context_sample context_of(struct attribution *a, struct process *p,
 	const struct sample *s, uint32_t image, uint64_t offset, uint32_t who)
@@ -184,7 +198,7 @@ static struct context_sample context_of(struct attribution *a, struct process *p
 	}
 	if (c.where >> WHERE_KIND_SHIFT == WHERE_OTHER) {
 		c.sp = s->caller;
-		c.owner = (uint64_t)p->pid << 32 | p->serial;
+		c.owner = owner_of(a, p, s->ring);
 	} else if (s->caller) {
 		c.caller = 1 + place_user(a, p, CALLER_ADDRESS(s->caller) - 1, s->time,
 				       &c.caller_offset);
@@ -533,6 +547,7 @@ void attribution_stack(struct attribution *a, const struct driver_stack *s, cons
 {
 	struct journey j = journey_of(a, (pid_t)s->pid, s->time);
 	struct sample sample = {.time = s->time,
+		.ring = !s->base,
 		.event = s->tag & DRIVER_TAG_EVENT,
 		.kernel = s->tag & DRIVER_TAG_KERNEL,
 		.where = s->context.where,

@@ -382,7 +382,7 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 	}
 	if (r == 0) {
 		ao.kernel = !sampler_excludes_kernel(c->sampler);
-		if (sampler_uses_bpf(c->sampler))
+		if (sampler_uses_bpf(c->sampler) || o->sampling.contexts != CONTEXTS_CHAIN)
 			ao.contexts = o->sampling.contexts;
 		r = attribution_create(&ao, &c->attribution, e);
 	}

@@ -17,6 +17,7 @@ enum {
 	MOST_WISHES = 8,           /* of one sample, between two flushes */
 	FIRST_FRAME = 256,         /* bytes between the base and who was called first */
 	MOST_JUDGEMENTS = 1 << 20, /* that wait for a flush */
+	MAIN_STACK = 64 << 20,     /* bytes of a program's own stack, at most */
 	COROUTINE = 1 << 20,       /* bytes of a stack whose size nobody knows, at most */
 	MOST_BARE = 1 << 16,       /* instructions without rows whose frames are known */
 	STACK_REGISTER = 4,        /* rsp, as machine code numbers it */
@@ -82,10 +83,13 @@ static const struct frames *frames_of(struct contexts *c, uint32_t image)
 	struct image_frames *f = hmap_get(&c->frames, &key);
 	struct image *im;
 
-	if (f)
+	if (f) {
+		f->used = c->turn;
 		return f->frames;
+	}
 	im = image_cache_functions(c->images, c->processes, image);
 	f = hmap_put(&c->frames, &key, NULL);
+	f->used = c->turn;
 	if (im && frames_open(im, &f->frames) < 0)
 		f->frames = NULL;
 	return f->frames;
@@ -113,6 +117,7 @@ struct program *contexts_program(struct contexts *c, uint64_t key)
 
 	if (fresh)
 		p->known = call_map_create();
+	p->used = c->turn;
 	return p;
 }
 
@@ -175,18 +180,22 @@ static enum stack_kind kind_of(uint64_t where)
 	return (enum stack_kind)(where >> WHERE_KIND_SHIFT & WHERE_KIND);
 }
 
-/* How far the stack pointer is below the base; false when nobody knows the stack. */
-static bool depth_of(const struct contexts *c, const struct context_sample *s, uint64_t *depth)
+/* How far the stack pointer is below which base; false when nobody knows the stack. */
+static bool find_stack(const struct contexts *c, const struct context_sample *s,
+	enum stack_kind *kind, uint64_t *depth)
 {
 	const struct stack_root *root;
 
+	*kind = kind_of(s->where);
 	*depth = 8 * (s->where & WHERE_HEIGHT);
-	if (kind_of(s->where) != STACK_OTHER)
+	if (*kind != STACK_OTHER)
 		return true;
 	root = stack_roots_find(&c->roots, s->owner, s->sp);
-	if (root)
-		*depth = root->base - s->sp;
-	return root;
+	if (!root)
+		return false;
+	*kind = root->kind;
+	*depth = root->base - s->sp;
+	return true;
 }
 
 /* The height of the frame whose caller was told, as far as it is known. */
@@ -197,10 +206,10 @@ static int64_t told_height(const struct context_sample *s)
 
 /* The sample's frame, and a caller if that was told; false when the height is not known. */
 static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
-	struct call_frame *frame, struct call_frame *caller)
+	enum stack_kind *kind, struct call_frame *frame, struct call_frame *caller)
 {
 	uint64_t depth = 0, size = 0;
-	bool told = depth_of(c, s, &depth);
+	bool told = find_stack(c, s, kind, &depth);
 
 	/* Who begins the stack need have no rows. */
 	if (told && !frame_size(c, s, &size)) {
@@ -217,13 +226,13 @@ uint32_t contexts_find(struct contexts *c, const struct context_sample *s, struc
 	bool *seen, uint32_t *others)
 {
 	const struct program *program = contexts_program(c, contexts_key(c, s->program));
-	enum stack_kind kind = kind_of(s->where);
+	enum stack_kind kind;
 	struct call_frame caller;
 	uint32_t path;
 
 	*others = 0;
 	*seen = false;
-	if (!frames_of_sample(c, s, f, &caller))
+	if (!frames_of_sample(c, s, &kind, f, &caller))
 		return CALL_NONE;
 	if (s->caller)
 		path = call_map_find_called(program->known, kind, f, &caller, others);
@@ -287,10 +296,11 @@ void contexts_judge(struct contexts *c, const struct judgement *j)
 	enum call_verdict verdict = PATH_MISSING;
 	struct call_frame frame, caller;
 	struct call_answer answer;
+	enum stack_kind kind;
 
-	if (frames_of_sample(c, &j->sample, &frame, &caller))
-		verdict = call_map_judge(p->known, kind_of(j->sample.where), &frame,
-			j->sample.caller ? &caller : NULL, j->node, &answer);
+	if (frames_of_sample(c, &j->sample, &kind, &frame, &caller))
+		verdict = call_map_judge(p->known, kind, &frame, j->sample.caller ? &caller : NULL,
+			j->node, &answer);
 	if (!p->fresh)
 		p->fresh = call_map_create();
 	p->number = j->sample.program;
@@ -302,12 +312,12 @@ void contexts_judge(struct contexts *c, const struct judgement *j)
  * Whether the last frame is the outermost. Of the code that programs begin with, some has no rows;
  * but then the stack is at its end.
  */
-static bool is_whole(
-	const struct driver_stack *s, const struct walk_frame *frames, size_t n, enum walk_end end)
+static bool is_whole(const struct context_stack *s, uint64_t base, const struct walk_frame *frames,
+	size_t n, enum walk_end end)
 {
-	uint64_t last = n > 1 ? frames[n - 2].cfa : s->r[STACK_REGISTER];
+	uint64_t last = n > 1 ? frames[n - 2].cfa : s->stack->r[STACK_REGISTER];
 
-	return end == WALK_ROOT || (end == WALK_STRANGE && s->base - last <= FIRST_FRAME);
+	return end == WALK_ROOT || (end == WALK_STRANGE && base - last <= FIRST_FRAME);
 }
 
 /* The sample has this path. */
@@ -348,19 +358,21 @@ static uint32_t take_whole(struct contexts *c, const struct context_stack *s, en
 
 /* What heights of the stack's frames count from. One that nobody knew begins with its root. */
 static bool find_base(struct contexts *c, const struct context_stack *s,
-	const struct walk_frame *last, enum walk_end end, uint64_t *base)
+	const struct walk_frame *last, enum walk_end end, struct stack_root *out)
 {
 	const struct stack_root *root;
 
-	*base = s->stack->base;
-	if (kind_of(s->sample.where) != STACK_OTHER)
+	*out = (struct stack_root){.base = s->stack->base, .kind = kind_of(s->sample.where)};
+	if (out->kind != STACK_OTHER)
 		return true;
-	if (end == WALK_ROOT && last->cfa > s->sample.sp)
+	root = stack_roots_find(&c->roots, s->sample.owner, s->sample.sp);
+	if (end == WALK_ROOT && last->cfa > s->sample.sp && !(root && root->kind == STACK_MAIN)) {
 		stack_roots_add(&c->roots, s->sample.owner,
 			&(struct stack_root){last->cfa, COROUTINE, STACK_OTHER});
-	root = stack_roots_find(&c->roots, s->sample.owner, s->sample.sp);
+		root = stack_roots_find(&c->roots, s->sample.owner, s->sample.sp);
+	}
 	if (root)
-		*base = root->base;
+		*out = *root;
 	return root;
 }
 
@@ -412,33 +424,32 @@ static void take_walk(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n, enum walk_end end)
 {
 	struct program *p = contexts_program(c, contexts_key(c, s->sample.program));
-	enum stack_kind kind = kind_of(s->sample.where);
 	struct call_prefix prefix = {call_map_tree(p->known), CALL_NONE};
 	struct call_frame frames[MOST_FRAMES + 1];
 	uint32_t node = CALL_NONE;
 	size_t below = 0;
-	uint64_t base;
-	bool based = find_base(c, s, &walked[n - 1], end, &base);
+	struct stack_root root;
+	bool based = find_base(c, s, &walked[n - 1], end, &root);
 
 	p->number = s->sample.program;
-	place_frames(c, s, base, walked, n, frames);
-	if (based && is_whole(s->stack, walked, n, end)) {
+	place_frames(c, s, root.base, walked, n, frames);
+	if (based && is_whole(s, root.base, walked, n, end)) {
 		end = WALK_ROOT;
-		node = take_whole(c, s, kind, frames, n);
+		node = take_whole(c, s, root.kind, frames, n);
 		if (walked[0].guessed)
 			note_bare_frame(c, s, &walked[0]);
 	} else if (based && s->stack->learn) {
 		/* The last one has no address; those before it may be known, and who called them.
 		 */
-		below = call_map_join(p->known, kind, frames, n - 1, &prefix.node);
+		below = call_map_join(p->known, root.kind, frames, n - 1, &prefix.node);
 		if (below)
-			node = learn(p, kind, &prefix, frames, below);
+			node = learn(p, root.kind, &prefix, frames, below);
 	}
 	c->statistics.ends[end]++;
 	c->statistics.joined += below > 0;
 	if (node == CALL_NONE && !based && n > 1)
 		node = rootless(p, frames, n);
-	if (s->stack->learn)
+	if (s->stack->learn && !s->stack->alone)
 		count_sample(c, &s->sample, node);
 }
 
@@ -526,7 +537,7 @@ static enum context_wish wish_of(
 	if (!s->caller || (*back / 8 & 0xffff) != s->back)
 		return CONTEXT_WISH_CALLER;
 	/* None of those that are known was called like this. */
-	frames_of_sample(c, s, &f, &caller);
+	frames_of_sample(c, s, &kind, &f, &caller);
 	return call_map_has_caller(p->known, kind, &f, &caller) ? CONTEXT_WISH_NOTHING
 								: CONTEXT_WISH_STACK;
 }
@@ -552,4 +563,14 @@ enum context_wish contexts_sample(
 	wish = wish_of(c, s, program, back);
 	p->wishes += wish != CONTEXT_WISH_NOTHING;
 	return wish;
+}
+
+bool contexts_knows_stacks(const struct contexts *c, uint64_t owner)
+{
+	return stack_roots_knows(&c->roots, owner);
+}
+
+void contexts_main_stack(struct contexts *c, uint64_t owner, uint64_t start)
+{
+	stack_roots_add(&c->roots, owner, &(struct stack_root){start, MAIN_STACK, STACK_MAIN});
 }

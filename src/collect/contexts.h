@@ -69,6 +69,10 @@ struct context_stack {
 };
 void contexts_stack(struct contexts *c, const struct context_stack *s);
 
+/* Where the program's own stack begins, if samples do not tell; 0: nobody does. */
+bool contexts_knows_stacks(const struct contexts *c, uint64_t owner);
+void contexts_main_stack(struct contexts *c, uint64_t owner, uint64_t start);
+
 /* A procedure that paths go through, for the store to know its name. */
 struct called_procedure {
 	uint64_t vaddr;

@@ -26,6 +26,7 @@ struct walked {
 struct image_frames {
 	uint64_t key;
 	struct frames *frames;
+	uint64_t used; /* the turn when it was last looked at */
 };
 
 /* How far the frame of an instruction without rows is above the stack pointer: a walk found it. */
@@ -38,6 +39,7 @@ struct program {
 	struct call_map *known;       /* all that was ever learned */
 	struct call_map *fresh;       /* since the last flush; NULL: nothing */
 	struct call_trainer *trainer; /* what was counted of it; NULL: nothing */
+	uint64_t used;                /* as of image_frames */
 	uint32_t number;              /* of its image, since the last flush */
 };
 
@@ -49,6 +51,7 @@ struct judgement {
 
 struct contexts {
 	enum contexts_how how;
+	uint64_t turn; /* flushes */
 	struct image_cache *images;
 	const struct process_table *processes;
 	struct hmap pending;    /* struct pending */

@@ -1,4 +1,5 @@
 #include "base/err.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "collect/contexts_internal.h"
 #include "image/frames.h"
@@ -8,6 +9,10 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <time.h>
+
+#define MOST_BYTES ((size_t)64 << 20)               /* of maps and rows in memory */
+#define OLDEST_US  (28ll * 24 * 3600 * 1000 * 1000) /* what was learned before is not loaded */
 
 void contexts_clear_settled(struct contexts *c)
 {
@@ -165,6 +170,58 @@ const struct contexts_settled *contexts_settle(struct contexts *c)
 	return &c->settled;
 }
 
+/* ---- what was not used for long goes ---- */
+
+/* A turn before which nothing was used, so that half of what is there is younger. */
+static uint64_t middle_turn(const struct contexts *c)
+{
+	uint64_t sum = 0, n = 0;
+
+	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p)); n++)
+		sum += p->used;
+	return n ? sum / n : 0;
+}
+
+static void forget_programs(struct contexts *c, uint64_t before)
+{
+	VEC(uint64_t) old = {0};
+
+	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));)
+		if (p->used <= before) {
+			*vec_add(&old) = p->key;
+			call_map_destroy(p->known);
+			call_trainer_destroy(p->trainer);
+		}
+	vec_each (key, &old)
+		hmap_delete(&c->programs, key);
+	vec_deinit(&old);
+}
+
+static void forget_frames(struct contexts *c, uint64_t before)
+{
+	VEC(uint64_t) old = {0};
+
+	for (struct image_frames *f = NULL; (f = hmap_next(&c->frames, f));)
+		if (f->used <= before) {
+			*vec_add(&old) = f->key;
+			frames_destroy(f->frames);
+		}
+	vec_each (key, &old)
+		hmap_delete(&c->frames, key);
+	vec_deinit(&old);
+}
+
+/* The older half first; if all was used in this turn, all goes, and is learned again. */
+static void ease(struct contexts *c)
+{
+	while (contexts_memory(c) > MOST_BYTES && c->programs.n) {
+		uint64_t before = middle_turn(c);
+
+		forget_programs(c, before);
+		forget_frames(c, before);
+	}
+}
+
 void contexts_flushed(struct contexts *c)
 {
 	c->statistics.unique += c->told.unique;
@@ -179,6 +236,8 @@ void contexts_flushed(struct contexts *c)
 		call_map_destroy(p->fresh);
 		p->fresh = NULL;
 	}
+	ease(c);
+	c->turn++;
 }
 
 /* ---- from the database ---- */
@@ -269,12 +328,19 @@ static int load_counted(struct loading *l)
 	return r;
 }
 
+/* Paths that are still taken were walked again since: one sample in DRIVER_JUDGES is. */
 int contexts_load(struct contexts *c, struct store *s, struct err *e)
 {
 	struct loading l = {.c = c, .store = s, .e = e};
-	int r = store_profiles(s, &(struct store_filter){.type = &blob_pathmap}, take_map, &l, e);
+	int64_t now = (int64_t)(io_clock_ns(CLOCK_REALTIME) / 1000);
+	struct store_filter young = {.type = &blob_pathmap, .t0 = now - OLDEST_US, .t1 = INT64_MAX};
+	int r = store_profiles(s, &young, take_map, &l, e);
 
-	return r ? r : load_counted(&l);
+	if (r == 0)
+		r = load_counted(&l);
+	if (r == 0)
+		ease(c);
+	return r;
 }
 
 void contexts_statistics(const struct contexts *c, struct contexts_statistics *out)

@@ -40,7 +40,8 @@ extern const struct counter_source counter_kernel;
 
 struct counter {
 	int fd;
-	uint8_t event; /* its index */
+	uint8_t event; /* its index; behind the last: it copies stacks, and its samples do not count
+			*/
 	bool is_clock; /* counts nanoseconds */
 	bool adaptive; /* the kernel holds a rate by changing the period itself */
 	bool shared;   /* children may have inherited it */

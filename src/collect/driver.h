@@ -145,7 +145,8 @@ struct driver_stack {
 			   samples only those that it has saved by all means */
 	u32 pid, tid, tag;
 	u32 size;  /* of what follows: the copy, or return addresses, */
-	u32 chain; /* which frame pointers led to */
+	u16 chain; /* which frame pointers led to */
+	u16 alone; /* there is no sample that waits for it */
 	u16 judge; /* it is looked at, whatever was known of its context */
 	u16 learn; /* it was new, wanted or is one in DRIVER_JUDGES: its sample waits for its path
 		    */

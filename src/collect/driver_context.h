@@ -167,6 +167,7 @@ static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, cons
 	s->judge = !!(why & WHY_JUDGE);
 	s->learn = !!(why & WHY_LEARN);
 	s->chain = 0;
+	s->alone = 0;
 	keep_registers(ctx, p, s);
 }
 

@@ -13,8 +13,9 @@ struct err;
 struct event {
 	char name[96]; /* as asked for, modifiers included */
 	struct perf_event_attr attr;
-	bool is_clock;  /* counts nanoseconds */
-	bool fell_back; /* "cycles" where there is no PMU: this is cpu-clock, and name says so */
+	char probed[256]; /* the file that a uprobe is in; "" for other events */
+	bool is_clock;    /* counts nanoseconds */
+	bool fell_back;   /* "cycles" where there is no PMU: this is cpu-clock, and name says so */
 };
 
 /*

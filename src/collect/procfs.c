@@ -118,11 +118,11 @@ int procfs_stat_parse(const char *text, struct procfs_stat *out)
 
 	if (!open || !close || close < open)
 		return -EBADMSG;
-	/* Fields 4, 20 and 22. */
+	/* Fields 4, 20, 22 and 28. */
 	if (sscanf(close + 1,
 		    " %*c %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld "
-		    "%*s %" SCNu64,
-		    &parent, &threads, &s.started) != 3)
+		    "%*s %" SCNu64 " %*s %*s %*s %*s %*s %" SCNu64,
+		    &parent, &threads, &s.started, &s.stack) < 3)
 		return -EBADMSG;
 	snprintf(s.comm, sizeof s.comm, "%.*s", (int)(close - open - 1), open + 1);
 	s.parent = (pid_t)parent;

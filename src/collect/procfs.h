@@ -31,6 +31,7 @@ struct procfs_stat {
 	pid_t parent;
 	uint32_t threads;
 	uint64_t started; /* CLOCK_MONOTONIC ns, to a tick */
+	uint64_t stack;   /* where it begins; 0: not ours to know */
 };
 int procfs_stat_parse(const char *text, struct procfs_stat *out); /* started: in ticks since boot */
 int procfs_stat(pid_t pid, struct procfs_stat *out);

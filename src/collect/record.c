@@ -9,6 +9,66 @@
 /* What sample_id_all puts behind every record that is not a sample: TID, TIME, CPU, IDENTIFIER. */
 #define TRAILER 32
 
+/* In the order of their numbers: BP, SP, IP. */
+static void parse_few(struct cursor *c, struct record *r)
+{
+	r->sample.bp = cursor_u64(c);
+	r->sample.sp = cursor_u64(c);
+	r->sample.ip = cursor_u64(c);
+	r->sample.has_user = true;
+}
+
+static uint64_t register_of(const uint8_t *all, unsigned number)
+{
+	uint64_t value;
+
+	memcpy(&value, all + number * sizeof value, sizeof value);
+	return value;
+}
+
+static void parse_all(struct cursor *c, struct record *r)
+{
+	const uint8_t *all = cursor_bytes(c, RECORD_REGISTERS * sizeof(uint64_t));
+
+	if (!all)
+		return;
+	r->sample.registers = all;
+	r->sample.bp = register_of(all, PERF_REG_X86_BP);
+	r->sample.sp = register_of(all, PERF_REG_X86_SP);
+	r->sample.ip = register_of(all, PERF_REG_X86_IP);
+	r->sample.has_user = true;
+}
+
+/* The size of what could be there, the bytes, the size of what was. */
+static void parse_stack(struct cursor *c, struct record *r)
+{
+	uint64_t room = cursor_u64(c), size;
+	const void *bytes = cursor_bytes(c, room);
+
+	size = room ? cursor_u64(c) : 0;
+	if (c->failed || size > room) {
+		c->failed = true;
+		return;
+	}
+	r->sample.stack = bytes;
+	r->sample.stack_size = (uint32_t)size;
+}
+
+/* What events that are asked for call paths have more. */
+static void parse_user(struct cursor *c, struct record *r)
+{
+	uint64_t abi = cursor_u64(c);
+	size_t left = cursor_left(c);
+
+	if (abi && left == 3 * sizeof(uint64_t)) {
+		parse_few(c, r);
+	} else if (left) {
+		if (abi)
+			parse_all(c, r);
+		parse_stack(c, r);
+	}
+}
+
 static void parse_sample(struct cursor *c, uint16_t misc, struct record *r)
 {
 	r->kind = RECORD_SAMPLE;
@@ -19,6 +79,9 @@ static void parse_sample(struct cursor *c, uint16_t misc, struct record *r)
 	r->tid = (int32_t)cursor_u32(c);
 	r->time = cursor_u64(c);
 	r->cpu = cursor_u32(c);
+	cursor_skip(c, 4);
+	if (cursor_left(c))
+		parse_user(c, r);
 }
 
 static void parse_trailer(struct cursor c, struct record *r)

@@ -10,6 +10,7 @@
 
 #include "image/image.h"
 
+#include <asm/perf_regs.h>
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,16 @@
 #define RECORD_SAMPLE_TYPE                                                              \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
 		PERF_SAMPLE_CPU)
+
+/*
+ * Events may also ask for the program's registers: SP, BP and IP, or (with its stack) all that
+ * frames are found by. Which of the two it is the size of the record tells.
+ */
+#define RECORD_FEW_REGISTERS \
+	(1ull << PERF_REG_X86_SP | 1ull << PERF_REG_X86_BP | 1ull << PERF_REG_X86_IP)
+#define RECORD_ALL_REGISTERS \
+	(0x1ffull | 0xffull << PERF_REG_X86_R8) /* AX BX CX DX SI DI BP SP IP, R8 to R15 */
+#define RECORD_REGISTERS 17
 
 enum record_kind {
 	RECORD_SAMPLE,
@@ -41,6 +52,14 @@ struct record {
 		struct {
 			uint64_t pc;
 			uint16_t misc; /* PERF_RECORD_MISC_KERNEL, _USER, ... */
+			/* With registers of the program, which may have none (a kernel thread): */
+			bool has_user;
+			uint64_t sp, bp, ip;
+			/* With its stack as well; both are copies as the kernel made them: */
+			const uint8_t
+				*registers; /* RECORD_REGISTERS words, in the kernel's order */
+			const uint8_t *stack;
+			uint32_t stack_size;
 		} sample;
 		struct {
 			uint64_t start, size, offset;

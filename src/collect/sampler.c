@@ -4,6 +4,7 @@
 #include "base/hmap.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "collect/driver.h"
 #include "collect/driver_user.h"
 #include "collect/record.h"
 #include "collect/record_queue.h"
@@ -181,7 +182,7 @@ int sampler_create(const struct sampler_options *o, struct sampler **out, struct
 	s = xcalloc(1, sizeof *s);
 	s->epoll = -1;
 	s->nevents = o->nevents;
-	s->events = xcalloc(o->nevents, sizeof *s->events);
+	s->events = xcalloc(o->nevents + 1, sizeof *s->events); /* and those that bring stacks */
 	period_seed(&s->draw);
 	r = open_all(s, o, e);
 	if (r < 0) {
@@ -284,21 +285,67 @@ static void take_sample(void *arg, const struct sample *sample)
 	d->sink->sample(d->sink->arg, sample);
 }
 
+/* Where stacks begin the ring does not tell. */
+static uint64_t where_of(const struct record *r)
+{
+	uint64_t frame = (r->sample.bp - r->sample.sp) / 8;
+
+	if (r->sample.bp < r->sample.sp || r->sample.bp % 8 || frame > WHERE_FRAME)
+		frame = 0;
+	return WHERE_OTHER << WHERE_KIND_SHIFT | frame << WHERE_FRAME_SHIFT;
+}
+
+/* A stack that came through the ring, as the driver would have sent it. */
+static void take_ring_stack(struct delivery *d, const struct record *r, const struct sample *sample)
+{
+	/* By their number in machine code: where the kernel has put them. */
+	static const uint8_t place[16] = {0, 2, 3, 1, 7, 6, 4, 5, 9, 10, 11, 12, 13, 14, 15, 16};
+	struct driver_stack s = {.time = r->time,
+		.pc = sample->pc,
+		.context = {.where = sample->where, .user = sample->user, .caller = sample->caller},
+		.rip = r->sample.ip,
+		.pid = (uint32_t)r->pid,
+		.tid = (uint32_t)r->tid,
+		.tag = sample->event | (sample->kernel ? DRIVER_TAG_KERNEL : 0),
+		.size = r->sample.stack_size,
+		.learn = true,
+		.alone = !(sample->where & WHERE_COPIED)};
+
+	for (unsigned i = 0; i < 16; i++)
+		memcpy(&s.r[i], r->sample.registers + place[i] * sizeof s.r[i], sizeof s.r[i]);
+	if (d->sink->stack)
+		d->sink->stack(d->sink->arg, &s, r->sample.stack);
+}
+
 static void take_ring_sample(struct delivery *d, const struct record *r)
 {
 	const struct counter *c = owner(d->s, r->id);
+	bool has_stack = r->sample.has_user && r->sample.stack_size;
+	struct sample sample;
 
 	if (!c)
 		return;
-	take_sample(d, &(struct sample){.pc = r->sample.pc,
-			       .time = r->time,
-			       .pid = r->pid,
-			       .tid = r->tid,
-			       .cpu = r->cpu,
-			       .count = 1,
-			       .event = c->event,
-			       .kernel = (r->sample.misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
-					 PERF_RECORD_MISC_KERNEL});
+	sample = (struct sample){.pc = r->sample.pc,
+		.time = r->time,
+		.pid = r->pid,
+		.tid = r->tid,
+		.cpu = r->cpu,
+		.count = 1,
+		.event = c->event,
+		.kernel =
+			(r->sample.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL,
+		.ring = true,
+		.where = WHERE_OTHER << WHERE_KIND_SHIFT};
+	if (r->sample.has_user) {
+		sample.where = where_of(r);
+		sample.caller = r->sample.sp;
+		sample.user = sample.kernel ? r->sample.ip : 0;
+	}
+	if (has_stack && c->event < d->s->nevents)
+		sample.where |= WHERE_COPIED;
+	take_sample(d, &sample);
+	if (has_stack)
+		take_ring_stack(d, r, &sample);
 }
 
 static void count_lost(struct sampler *s, const struct record *r)
@@ -418,13 +465,13 @@ void sampler_drain(struct sampler *s, const struct sampler_sink *sink)
 
 void sampler_want(struct sampler *s, const struct sample *sample)
 {
-	if (s->driver)
+	if (s->driver && !sample->ring)
 		driver_want(s->driver, sample);
 }
 
 void sampler_ask(struct sampler *s, const struct sample *sample, uint64_t back)
 {
-	if (s->driver)
+	if (s->driver && !sample->ring)
 		driver_ask(s->driver, sample, back);
 }
 

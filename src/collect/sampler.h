@@ -96,6 +96,7 @@ struct sample {
 	uint32_t count;
 	uint8_t event; /* index into options.events */
 	bool kernel;
+	bool ring; /* it did not come from the driver */
 	/* With contexts (collect/driver.h): */
 	uint64_t where, user, caller;
 };

@@ -8,6 +8,8 @@
 #include "collect/sampler_places.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -17,6 +19,11 @@
 
 /* A CPU's ring: about a second of side-band records, or of samples, on a busy machine. */
 #define RING_BYTES ((size_t)512 << 10)
+
+/* Bytes of stacks that come through rings, and what they may take of samples and a second. */
+#define STACK_BYTES     16384
+#define STACKS_PART     4
+#define STACKS_A_SECOND 300
 
 /* What this kernel's perf_event_attr knows. */
 struct features {
@@ -214,17 +221,21 @@ static int map_ring(struct opener *w, int fd, int cpu)
 	return 0;
 }
 
-static void set_sampling(
-	struct opener *w, const struct event *ev, struct perf_event_attr *attr, struct counter *c)
+static void set_sampling(struct opener *w, const struct event *ev, bool teaches,
+	struct perf_event_attr *attr, struct counter *c)
 {
+	double rate = w->o->rate;
+
+	if (teaches)
+		rate = fmin(rate / STACKS_PART, STACKS_A_SECOND);
 	c->is_clock = ev->is_clock;
 	c->adaptive = !w->o->period && !ev->is_clock;
 	if (c->adaptive) {
 		attr->freq = 1;
-		c->mean = attr->sample_freq = w->o->rate < 1 ? 1 : w->o->rate;
+		c->mean = attr->sample_freq = rate < 1 ? 1 : rate;
 		return;
 	}
-	c->mean = w->o->period ? w->o->period : 1e9 / w->o->rate;
+	c->mean = w->o->period ? w->o->period * (teaches ? STACKS_PART : 1) : 1e9 / rate;
 	if (c->mean < (c->is_clock ? COUNTER_CLOCK_MIN : 1))
 		c->mean = c->is_clock ? COUNTER_CLOCK_MIN : 1;
 	c->period = counter_draw(c, w->draw);
@@ -248,7 +259,35 @@ static struct perf_event_attr sampling_attr(
 	if (w->out->excludes_kernel && !attr.exclude_user)
 		attr.exclude_kernel = 1;
 	set_inheritance(w, task, &attr);
+	if (*ev->probed)
+		attr.config1 = (uint64_t)(uintptr_t)ev->probed;
 	return attr;
+}
+
+/* Tracepoints and probes take other programs than we have: their samples come through the ring. */
+static bool is_counted_in_kernel(const struct opener *w, const struct event *ev)
+{
+	return w->driver && ev->attr.type != PERF_TYPE_TRACEPOINT && !*ev->probed;
+}
+
+static bool tells_user(const struct opener *w, const struct event *ev)
+{
+	return w->o->contexts && w->o->contexts != CONTEXTS_CHAIN && !is_counted_in_kernel(w, ev);
+}
+
+/*
+ * Where samples come through the ring, call paths are told by three registers, and learned from
+ * stacks that a second event brings, a few of them.
+ */
+static void ask_for_user(const struct opener *w, bool stacks, struct perf_event_attr *attr)
+{
+	attr->sample_type |= PERF_SAMPLE_REGS_USER;
+	attr->sample_regs_user = RECORD_FEW_REGISTERS;
+	if (!stacks && w->o->contexts != CONTEXTS_COPIED)
+		return;
+	attr->sample_type |= PERF_SAMPLE_STACK_USER;
+	attr->sample_regs_user = RECORD_ALL_REGISTERS;
+	attr->sample_stack_user = STACK_BYTES;
 }
 
 /* With perf_event_paranoid at 2 an ordinary user may sample his programs, but not the kernel. */
@@ -266,12 +305,11 @@ static int open_allowed(struct opener *w, struct perf_event_attr *attr, pid_t pi
 	return fd;
 }
 
-/* Tracepoints take other programs than we have; their samples come through the ring. */
 static int attach(struct opener *w, const struct counter *c, const struct event *ev)
 {
 	int r = 0;
 
-	if (!w->driver)
+	if (!is_counted_in_kernel(w, ev))
 		return 0;
 	if (ioctl(c->fd, PERF_EVENT_IOC_SET_BPF, driver_program(w->driver, c->event)) < 0)
 		r = -errno;
@@ -280,25 +318,30 @@ static int attach(struct opener *w, const struct counter *c, const struct event 
 	return 0;
 }
 
-static int open_counter(struct opener *w, size_t event, const struct sampler_task *task, int cpu)
+/* `teaches`: its samples are only there for their stacks. */
+static int open_counter(
+	struct opener *w, size_t event, bool teaches, const struct sampler_task *task, int cpu)
 {
 	const struct event *ev = &w->o->events[event];
 	const struct sampler_ring *ring = &w->out->rings.p[w->out->rings.n - 1];
 	struct perf_event_attr attr = sampling_attr(w, ev, task);
-	struct counter c = {.event = event,
+	struct counter c = {.event = teaches ? w->o->nevents : event,
 		.shared = attr.inherit,
-		.software = attr.type == PERF_TYPE_SOFTWARE || attr.type == PERF_TYPE_TRACEPOINT,
+		.software = attr.type == PERF_TYPE_SOFTWARE || attr.type == PERF_TYPE_TRACEPOINT ||
+			    *ev->probed,
 		.copies = task->id < 0 ? 1 : (int)w->places->cpus.n};
 	int r;
 
-	set_sampling(w, ev, &attr, &c);
+	set_sampling(w, ev, teaches, &attr, &c);
+	if (tells_user(w, ev))
+		ask_for_user(w, teaches, &attr);
 	c.fd = open_allowed(w, &attr, w->places->cgroup >= 0 ? w->places->cgroup : task->id, cpu);
 	if (c.fd < 0)
 		return is_gone(c.fd) ? c.fd : explain_open(w, c.fd, ev, task, cpu);
 	*vec_add(&w->out->counters) = c;
 	if (ioctl(c.fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0)
 		return err_errno(w->e, -errno, "event %s on CPU %d", ev->name, cpu);
-	r = attach(w, &c, ev);
+	r = teaches ? 0 : attach(w, &c, ev);
 	if (r == 0)
 		r = counter_begin(&w->out->counters.p[w->out->counters.n - 1], &counter_kernel);
 	return r;
@@ -315,8 +358,11 @@ static int open_task(struct opener *w, const struct sampler_task *task, int cpu,
 	else if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, w->out->rings.p[w->out->rings.n - 1].fd) < 0)
 		r = err_errno(w->e, -errno, "side-band event on CPU %d", cpu);
 	*has_ring = true;
-	for (size_t i = 0; i < w->o->nevents && r == 0; i++)
-		r = open_counter(w, i, task, cpu);
+	for (size_t i = 0; i < w->o->nevents && r == 0; i++) {
+		r = open_counter(w, i, false, task, cpu);
+		if (r == 0 && w->o->contexts != CONTEXTS_COPIED && tells_user(w, &w->o->events[i]))
+			r = open_counter(w, i, true, task, cpu);
+	}
 	return r;
 }
 

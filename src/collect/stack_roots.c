@@ -76,6 +76,11 @@ const struct stack_root *stack_roots_find(
 	return &o->roots.p[at];
 }
 
+bool stack_roots_knows(const struct stack_roots *r, uint64_t owner)
+{
+	return hmap_get(&r->owners, &owner);
+}
+
 size_t stack_roots_memory(const struct stack_roots *r)
 {
 	size_t sum = r->owners.slots * sizeof(struct owner);

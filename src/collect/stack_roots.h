@@ -34,6 +34,9 @@ void stack_roots_add(struct stack_roots *r, uint64_t owner, const struct stack_r
 const struct stack_root *stack_roots_find(
 	const struct stack_roots *r, uint64_t owner, uint64_t address);
 
+/* Whether any was ever added. */
+bool stack_roots_knows(const struct stack_roots *r, uint64_t owner);
+
 size_t stack_roots_memory(const struct stack_roots *r);
 
 #endif
