@@ -153,7 +153,7 @@ bool edit_wrap_call(
 	struct edit *e, struct edit_function *f, uint32_t insn, uint32_t bytes, const char **why);
 
 /*
- * A place for the variable v (0 to 2: v0 to v2) of snippets, which then keeps its value in the
+ * A place for the variable v (0 to 4: v0 to v4) of snippets, which then keeps its value in the
  * given blocks (one bool for each of the flow), at places in them and on edges between, into and
  * out of them. NULL: everywhere from the entry to the exits, across calls and into landing pads,
  * unless something else goes into the middle of the function.
@@ -164,6 +164,13 @@ bool edit_variable(
 	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks, const char **why);
 /* The same, but only if a register is to be had. */
 bool edit_variable_in_register(
+	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks);
+/*
+ * The same, with a register that these blocks leave alone although it is in use behind them: whoever
+ * gets it saves it on all edges into the blocks, in another variable, and puts it back on all edges
+ * out of them.
+ */
+bool edit_variable_borrowed(
 	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks);
 
 /*

@@ -114,6 +114,50 @@ static bool find_register(struct search *s)
 	return s->out->reg != REG_NONE;
 }
 
+/* What the jumps to these blocks use: code on the way may stand before them. */
+static uint16_t used_to_enter(const struct search *s)
+{
+	uint16_t used = 0;
+
+	for (uint32_t i = 0; i < s->flow->graph.edges; i++) {
+		struct graph_edge edge = s->flow->graph.edge[i];
+		struct form f;
+
+		if (edge.to >= s->flow->nblocks || !is_inside(s, edge.to) ||
+			edge.from >= s->flow->nblocks)
+			continue;
+		const struct flow_block *b = &s->flow->blocks[edge.from];
+		const struct flow_insn *last = &s->flow->insns[b->first + b->count - 1];
+		const uint8_t *code = edit_code(s->e, last->address, last->length);
+
+		if (!code || isa_form(code, last->length, last->address, &f))
+			return REGS_ALL;
+		used |= f.reads | f.writes;
+	}
+	return used;
+}
+
+/*
+ * Registers that a callee may change anyway: neither unwinding nor anybody's landing pad has an
+ * idea of what is in them.
+ */
+static bool find_borrowed(struct search *s)
+{
+	uint16_t set = (uint16_t)(PLAN_CANDIDATES & ~REGS_KEPT & ~s->touched & ~(1u << REG_RAX));
+
+	if (s->calls)
+		return false;
+	set &= (uint16_t)~used_to_enter(s);
+	for (uint32_t k = 0; k < s->flow->nblocks && set; k++)
+		if (is_inside(s, k))
+			set &= (uint16_t)~unwind_registers(s->e->unwind, s->flow->blocks[k].start);
+	vec_each (v, &s->f->variables)
+		if (v->reg != REG_NONE)
+			set &= (uint16_t) ~(1u << v->reg);
+	s->out->reg = plan_choose(set);
+	return s->out->reg != REG_NONE;
+}
+
 /* ---- words below the stack ---- */
 
 static bool is_reachable(const struct variable_word *w)
@@ -311,19 +355,21 @@ static bool is_entered_elsewhere(const struct edit *e, const struct flow *flow)
 	return false;
 }
 
-static const char *find(struct search *s, bool in_register)
+enum where { ANYWHERE, IN_REGISTER, BORROWED };
+
+static const char *find(struct search *s, enum where where)
 {
 	if (!read_blocks(s))
 		return "bytes that are no instructions";
-	if (find_register(s))
+	if (where == BORROWED ? find_borrowed(s) : find_register(s))
 		return NULL;
-	if (in_register)
+	if (where != ANYWHERE)
 		return "no register is free";
 	return find_word(s) ? NULL : s->why;
 }
 
 static const char *search_and_keep(struct edit *e, struct edit_function *public, unsigned v,
-	const bool *blocks, bool in_register)
+	const bool *blocks, enum where where)
 {
 	struct function *f = (struct function *)public;
 	struct variable found = {.number = (uint8_t)v, .reg = REG_NONE};
@@ -339,7 +385,7 @@ static const char *search_and_keep(struct edit *e, struct edit_function *public,
 		.lives = edit_liveness(e, public),
 		.blocks = blocks,
 		.out = &found};
-	const char *why = find(&s, in_register);
+	const char *why = find(&s, where);
 	if (why)
 		return why;
 	if (blocks)
@@ -351,14 +397,19 @@ static const char *search_and_keep(struct edit *e, struct edit_function *public,
 bool edit_variable(
 	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks, const char **why)
 {
-	*why = search_and_keep(e, f, v, blocks, false);
+	*why = search_and_keep(e, f, v, blocks, ANYWHERE);
 	return !*why;
 }
 
 bool edit_variable_in_register(
 	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks)
 {
-	return !search_and_keep(e, f, v, blocks, true);
+	return !search_and_keep(e, f, v, blocks, IN_REGISTER);
+}
+
+bool edit_variable_borrowed(struct edit *e, struct edit_function *f, unsigned v, const bool *blocks)
+{
+	return !search_and_keep(e, f, v, blocks, BORROWED);
 }
 
 void variables_deinit(struct function *f)

@@ -26,8 +26,15 @@ enum { AT, BECOMES, TABLE, TABLE_SECOND, ROUTINE = MEASURE_ARGUMENT, ARGUMENTS }
 #define ROUTINES \
 	[TABLE] = RT_CALL_PATH, [TABLE_SECOND] = RT_CALL_PATH_SECOND, [ROUTINE] = MEASURE_ROUTINE
 
+/* What is done for loops whose turns are counted. */
+enum { TURN, TURN_BEGIN, TURN_END, TURN_END_KNOWN };
+
 void paths_code_deinit(struct paths_code *c)
 {
+	for (int i = 0; i < 4; i++)
+		for (int k = 0; k < 2; k++)
+			snippet_destroy(c->turns[i][k]);
+	vec_deinit(&c->loops);
 	for (int i = 0; i < CODE_TEXTS; i++) {
 		snippet_destroy(c->snippets[i]);
 		snippet_destroy(c->unmeasured[i]);
@@ -266,6 +273,80 @@ static void insert_on_link(struct inserting *in, uint32_t link)
 		insert(in, at, begin, 0, as_variable(in, next.by));
 }
 
+/* ---- turns ---- */
+
+/*
+ * Leaving after n turns: n - 1 went around. The first of these ended the path that came in, in a0;
+ * the others are the path of a1, and the one that leaves begins where v0 becomes a2.
+ */
+static void write_turn(const struct paths_code *c, int what, bool borrowed, struct buf *b)
+{
+	const char *lock = c->atomic ? "atomic " : "", *known = c->records ? "v0 + a1" : "a1";
+
+	switch (what) {
+	case TURN:
+		buf_printf(b, "v3 += 1");
+		return;
+	case TURN_BEGIN:
+		buf_printf(b, "%sv3 = 0", borrowed ? "v4 = v3; " : "");
+		return;
+	case TURN_END:
+		buf_printf(b,
+			"if v3 == 1 goto on; %s[%s] += 1; v3 -= 2; %s[%s] += v3; %s; on: ", lock,
+			base_of(c, COUNT), lock, known, c->records ? "v2 = a2" : "v0 = &[a2]");
+		break;
+	default:
+		buf_printf(b, "v3 -= 1; %s[%s] += v3; ", lock, known);
+	}
+	if (borrowed)
+		buf_printf(b, "v3 = v4");
+}
+
+static const struct snippet *turn_snippet(struct paths_code *c, int what, bool borrowed)
+{
+	struct snippet **s = &c->turns[what][borrowed];
+	struct buf text = {0};
+	int rc = 0;
+
+	if (!*s) {
+		write_turn(c, what, borrowed, &text);
+		rc = snippet_create(buf_cstr(&text), s, NULL);
+		buf_deinit(&text);
+	}
+	assert(!rc);
+	(void)rc;
+	return *s;
+}
+
+static void insert_turns(struct inserting *in, const struct turn_loop *t)
+{
+	const struct choosing *chosen = in->b->chosen;
+	const struct exact_place *places = chosen->places.p;
+	struct plan_step end = chosen->plan.step[t->around];
+	uint64_t again = chosen->plan.step[chosen->numbering.begins[t->around]].by;
+	bool known = end.op == PLAN_COUNTED;
+	uint64_t at[3] = {0, counter(in, known ? end.by : again + end.by), as_variable(in, again)};
+
+	if (!known)
+		at[0] = in->c->records ? counter(in, end.by) : as_step(in, end.by);
+	edit_before(in->c->edit, chosen->function, places[t->inside].where,
+		turn_snippet(in->c, TURN, t->borrowed), NULL);
+	edit_on_edge(in->c->edit, chosen->function, places[t->leaving].where,
+		turn_snippet(in->c, known ? TURN_END_KNOWN : TURN_END, t->borrowed), at);
+	for (uint32_t i = 0; i < in->b->model->graph.links.n; i++)
+		if (in->b->model->graph.links.p[i].to == t->block && i != t->around)
+			edit_on_edge(in->c->edit, chosen->function, places[i].where,
+				turn_snippet(in->c, TURN_BEGIN, t->borrowed), NULL);
+}
+
+static bool is_around(const turn_loops *loops, uint32_t link)
+{
+	vec_each (t, loops)
+		if (t->around == link)
+			return true;
+	return false;
+}
+
 /* ---- calls ---- */
 
 /* What callees take is not the path's. Calls that paths end at need nothing. */
@@ -305,8 +386,14 @@ void paths_code_insert(struct paths_code *c, const struct paths_body *b)
 
 	b->model->readings.n = 0;
 	b->model->takes = false;
+	c->loops.n = 0;
 	if (b->measured)
 		insert_on_calls(&in);
+	else if (!in.hashed && !c->measures.n)
+		turns_find(b->chosen, &c->loops);
+	vec_each (t, &c->loops)
+		insert_turns(&in, t);
 	for (uint32_t i = 0; i < b->model->graph.links.n; i++)
-		insert_on_link(&in, i);
+		if (!is_around(&c->loops, i))
+			insert_on_link(&in, i);
 }

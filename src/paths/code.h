@@ -13,8 +13,8 @@
 
 #include "edit/edit.h"
 #include "edit/measure.h"
-#include "paths/choose.h"
 #include "paths/handover.h"
+#include "paths/turns.h"
 
 struct snippet;
 
@@ -29,6 +29,8 @@ struct paths_code {
 	uint64_t words; /* else: where counters begin */
 	struct snippet *snippets[CODE_TEXTS];
 	struct snippet *unmeasured[CODE_TEXTS]; /* of functions that only count */
+	struct snippet *turns[4][2];            /* the second: with a borrowed register */
+	turn_loops loops;                       /* of one function */
 };
 void paths_code_deinit(struct paths_code *c);
 

@@ -113,6 +113,52 @@ mixed() {
 	awk '$2 <= $3 { bad = 1 } END { exit bad }' differ
 }
 
+@test "loops of one block, whose turns are counted in registers that are in use" {
+	program a -fno-tree-vectorize -fno-unroll-loops <<-'END'
+		#include <stdio.h>
+		#define ALONE __attribute__((noipa))
+		ALONE long few(const long *p, long n) { long s = 0; do s = s * 3 ^ *p++; while (--n > 0); return s; }
+		ALONE long entries(const long *p, long n) {
+			long s = n & 1 ? n * 5 : n + 1;
+			if (n & 2) s ^= *p;
+			do s = s * 3 + *p++; while (--n > 0);
+			return s & 4 ? s : -s;
+		}
+		/* Nearly all registers are in use behind the loop, and not in it. */
+		ALONE long busy(const long *p, long a, long b, long c, long d, long e) {
+			long f = p[0], g = p[1], h = p[2], i = p[3], j = p[4], k = p[5], s = 0, n = f & 7;
+			do s = s * 3 ^ *p++; while (--n > 0);
+			return s ^ a + 2 * b + 3 * c ^ 4 * d + 5 * e ^ f * g + h * i ^ j * k + a * g ^ b * h ^ c * i ^ d * j ^ e * k;
+		}
+		ALONE long twice(const long *p, long n, long m) {
+			long s = 0, t = 1;
+			do s = s * 3 ^ *p++; while (--n > 0);
+			do t = t * 7 ^ *p--; while (--m > 0);
+			return s - t;
+		}
+		int main(void) {
+			long list[64], s = 0;
+			for (int i = 0; i < 64; i++) list[i] = i * 7919 % 61;
+			for (int i = 0; i < 4000; i++)
+				s += few(list, i % 5) + entries(list + i % 8, i % 9) + busy(list + i % 40, i, s, 3, i ^ s, 5) + twice(list + 8, 1 + i % 4, 1 + i % 3);
+			printf("%ld\n", s);
+			return 0;
+		}
+	END
+	for options in "" --atomic; do
+		differing a "$options" ./a >differ
+		[ ! -s differ ]
+	done
+	"$CULPRIT" record -q --paths --refine p.db -o r.db --libs none -- ./a >refined.out
+	cmp exact.out refined.out
+	path_sums r.db a | cmp exact.txt -
+	"$CULPRIT" record -q --paths --context -o c.db --libs none -- ./a >context.out
+	cmp exact.out context.out
+	path_sums c.db a | join -a 1 -a 2 -e 0 -o 0,1.2,2.2 exact.txt - | awk '$2 != $3' >differ
+	inside few entries busy twice main <differ >wrong
+	[ ! -s wrong ]
+}
+
 @test "whole paths: the same sums, from a table" {
 	mixed
 	differing a --full ./a >full
