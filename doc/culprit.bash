@@ -127,7 +127,7 @@ _culprit() {
 		;;
 	calls)
 		_culprit_report "$previous" "$word" && return
-		options="$report -n -o --rows --output --top-down --bottom-up --hot --size --folded --svg --check --sites --paths --metric --min-share"
+		options="$report -n -o --rows --output --top-down --bottom-up --hot --size --folded --svg --check --at --new --sites --paths --metric --min-share"
 		;;
 	paths)
 		_culprit_report "$previous" "$word" && return

@@ -2,6 +2,7 @@
  * culprit calls: calling contexts, as a tree from the top or from the bottom, as hot contexts,
  * folded stacks or a flame graph.
  */
+#include "analyze/context_new.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -40,7 +41,8 @@ size_t calls_hot(const struct calls_view *v, double least, const struct context_
 
 	*out = xcalloc(n + 1, sizeof **out);
 	for (size_t i = 0; i < n; i++)
-		if (nodes[i].own >= weight && (nodes[i].own > 0 || !least))
+		if (nodes[i].own >= weight && (nodes[i].own > 0 || !least) &&
+			(!v->fresh || (v->fresh[i] && nodes[i].own > 0)))
 			(*out)[found++] = &nodes[i];
 	qsort(*out, found, sizeof **out, compare_own);
 	return found;
@@ -261,6 +263,8 @@ enum {
 	CALLS_OPTION_METRIC = REPORT_LAST,
 	CALLS_OPTION_SITES,
 	CALLS_OPTION_CHECK,
+	CALLS_OPTION_AT,
+	CALLS_OPTION_NEW,
 	CALLS_OPTION_PATHS,
 	CALLS_OPTION_FORM, /* and those behind it, in the order of enum calls_form */
 };
@@ -281,6 +285,10 @@ static int calls_option(void *arg, int c, const char *value)
 		v->sites = true;
 	else if (c == CALLS_OPTION_CHECK)
 		ask(v, CALLS_CHECK, value);
+	else if (c == CALLS_OPTION_AT)
+		ask(v, CALLS_AT, value);
+	else if (c == CALLS_OPTION_NEW)
+		v->earlier = value;
 	else if (c == CALLS_OPTION_PATHS)
 		v->paths = true;
 	else if (c == 'o')
@@ -299,6 +307,8 @@ static int parse(struct calls_view *v, int argc, char **argv)
 		{"metric", required_argument, NULL, CALLS_OPTION_METRIC},
 		{"sites", no_argument, NULL, CALLS_OPTION_SITES},
 		{"check", required_argument, NULL, CALLS_OPTION_CHECK},
+		{"at", required_argument, NULL, CALLS_OPTION_AT},
+		{"new", required_argument, NULL, CALLS_OPTION_NEW},
 		{"paths", no_argument, NULL, CALLS_OPTION_PATHS},
 		{"top-down", no_argument, NULL, CALLS_OPTION_FORM + CALLS_TREE},
 		{"bottom-up", no_argument, NULL, CALLS_OPTION_FORM + CALLS_CALLERS},
@@ -315,6 +325,10 @@ static int parse(struct calls_view *v, int argc, char **argv)
 	if (!rc && v->paths && v->form != CALLS_TREE && v->form != CALLS_HOT)
 		return cmd_usage(
 			"calls", "--paths goes with --top-down and --hot; --json has them always");
+	if (!rc && v->earlier && v->form == CALLS_TREE)
+		v->form = CALLS_HOT;
+	if (!rc && v->earlier && v->form != CALLS_HOT)
+		return cmd_usage("calls", "--new lists contexts, it goes with --hot and --json");
 	if (!rc && v->output && v->form != CALLS_SVG && v->form != CALLS_FOLDED)
 		return cmd_usage("calls", "-o goes with --svg and --folded");
 	return rc;
@@ -330,6 +344,19 @@ static bool has_paths(const struct calls_view *v)
 		if (call_tree_node(calls, i)->npaths)
 			return true;
 	return false;
+}
+
+/* All of them are shown, however small. */
+static int find_new(struct calls_view *v, struct err *e)
+{
+	struct report earlier = {.input = v->earlier, .no_pager = true};
+	int rc = report_select(&earlier, NULL, e);
+
+	if (!rc)
+		rc = context_new(v->tree, earlier.sel, &v->fresh, e);
+	report_deinit(&earlier);
+	v->least = v->report.has_min_share ? v->report.min_share : 0;
+	return rc;
 }
 
 static int report(struct calls_view *v, struct err *e)
@@ -348,6 +375,8 @@ static int report(struct calls_view *v, struct err *e)
 			"%s: no paths were counted by context; 'culprit record --paths --context' "
 			"does",
 			v->report.input);
+	if (!rc && v->earlier)
+		rc = find_new(v, e);
 	if (rc)
 		return rc;
 	if (!v->report.json && (v->form == CALLS_SVG || v->form == CALLS_FOLDED))
@@ -360,6 +389,13 @@ static int report(struct calls_view *v, struct err *e)
 	return 0;
 }
 
+static int answer(struct calls_view *v, struct err *e)
+{
+	if (v->form == CALLS_CHECK)
+		return calls_check(v, e);
+	return v->form == CALLS_AT ? calls_at(v, e) : report(v, e);
+}
+
 int cmd_calls(int argc, char **argv)
 {
 	struct calls_view v = {0};
@@ -368,8 +404,9 @@ int cmd_calls(int argc, char **argv)
 
 	if (code < 0)
 		code = cmd_help_text("calls");
-	else if (!code && (v.form == CALLS_CHECK ? calls_check(&v, &e) : report(&v, &e)))
+	else if (!code && answer(&v, &e))
 		code = cmd_fail(&e);
+	free(v.fresh);
 	context_tree_destroy(v.tree);
 	report_deinit(&v.report);
 	return code;

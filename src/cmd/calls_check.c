@@ -200,7 +200,7 @@ int calls_check(struct calls_view *v, struct err *e)
 		print_categories(&c);
 		if (c.training.left + c.training.unmet)
 			printf("%" PRIu64 " contexts that were counted cannot be compared: their "
-					  "heights are not "
+			       "heights are not "
 			       "known\n",
 				c.training.left + c.training.unmet);
 		print_degrees(&c.all[CALL_BY_HEIGHT], unit_of(&c));

@@ -209,9 +209,24 @@ static void print_hot(const struct calls_view *v)
 	table_destroy(t);
 	vec_deinit(&chain);
 	if (!n)
-		printf("no context is hot; --min-share shows those with less\n");
+		printf("%s\n", v->earlier ? "no context is new"
+					  : "no context is hot; --min-share shows those with less");
 	if (n > most)
 		printf("and %zu more (-n shows more)\n", n - most);
+}
+
+static void print_new(const struct calls_view *v)
+{
+	_cleanup_free_ const struct context_node **list = NULL;
+	size_t n = calls_hot(v, 0, &list);
+	double own = 0;
+
+	for (size_t i = 0; i < n; i++)
+		own += list[i]->own;
+	printf("%zu contexts with %.2f%% of it are not in ", n,
+		percent(own, context_tree_total(v->tree)));
+	cmd_put(stdout, v->earlier);
+	printf("\n");
 }
 
 /* ---- the paper's table 3 ---- */
@@ -277,6 +292,8 @@ void calls_print_text(struct calls_view *v)
 		context_tree_total(v->tree));
 	if (context_tree_sampled(v->tree))
 		print_certainty(v);
+	if (v->earlier)
+		print_new(v);
 	printf("\n");
 	if (v->form == CALLS_HOT)
 		print_hot(v);

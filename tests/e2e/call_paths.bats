@@ -95,3 +95,32 @@ share() { # LOW HIGH JQ-CONDITION
 	calls --check "$db" --json >out.json
 	jq -e '.unit == "calls" and .by_caller.paths.missing == 0 and .by_caller.right_weights > 0.95' out.json
 }
+
+# bats test_tags=plain
+@test "the call path of a crash, from its registers" {
+	"$CULPRIT" record -g -F 1000 -o "$db" -- "$programs/crasher" 0.4 2>/dev/null
+	for way in left right; do
+		at=$("$programs/crasher" crash $way)
+		calls --at "$at" --json >out.json
+		jq -e --arg way $way '.paths | length == 1 and .[0].known == "unique" and .[0].path[-3:] == ["main", $way, "bottom"]' out.json
+		calls --at "$at" | grep -q "main > $way > bottom"
+	done
+	run -2 calls --at "crasher+0x1,0x0,0x1000"
+	run -2 calls --at "nothing+0x1,0x0,0x1000"
+	[[ $output == *"no image and no procedure"* ]]
+	run -2 calls --at "bottom,0x1000,0x100000"
+	[[ $output == *"no call path is known"* ]]
+	run -2 calls --at "bottom,0x1000"
+	[[ $output == *"PC,SP,BASE"* ]]
+}
+
+# bats test_tags=plain
+@test "contexts that an earlier profile does not have" {
+	"$CULPRIT" record --context -o old.db -- "$programs/crasher" crash left >/dev/null 2>&1
+	"$CULPRIT" record --context -o "$db" -- "$programs/crasher" 0 2>/dev/null
+	calls --new old.db --json | jq -e '[.contexts[].path[-1]] | index("right") and (index("left") | not)'
+	calls --new old.db | grep -q "main > right > bottom"
+	calls --new "$db" | grep -q "no context is new"
+	run -2 calls --new old.db --svg
+	run -2 calls --new missing.db
+}
