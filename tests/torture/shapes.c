@@ -5,7 +5,8 @@
  *	CULPRIT=build/tests/torture/shapes tests/torture/run -k twin
  *
  * twin: all functions exist twice, and control goes from one copy to the other and back at entries,
- * calls and on edges. pad: frames are larger, by another number of bytes each. both: both.
+ * calls and on edges. pad: frames are larger, by another number of bytes each. both: both. wrap:
+ * calls are wrapped, and half of them go to second copies with frames of their own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +128,55 @@ static void pad_frames(struct shaper *s)
 	}
 }
 
+/* ---- deeper calls ---- */
+
+/* Copies first: who is wrapped is wrapped in both. */
+static void copy_functions(struct shaper *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		uint32_t bytes = 16 * (uint32_t)dice_below(&s->dice, 40);
+		const char *why;
+		if (s->list[i]->refused)
+			continue;
+		s->moved++;
+		s->twins[i] = edit_duplicate(s->e, s->list[i], &why);
+		if (!s->twins[i]) {
+			note_refused(s, why);
+		} else if (!edit_pad_copy(s->e, s->twins[i], bytes, &why)) {
+			note_refused(s, why);
+			s->twins[i] = NULL;
+		}
+		s->done += s->twins[i] != NULL;
+	}
+}
+
+static void wrap_calls(struct shaper *s, struct edit_function *f)
+{
+	for (uint32_t i = 0; i < f->flow->ninsns; i++) {
+		const char *why;
+		if (f->flow->insns[i].kind != INSN_CALL || dice_below(&s->dice, 2))
+			continue;
+		s->moved++;
+		if (edit_wrap_call(s->e, f, i, 16 * (1 + (uint32_t)dice_below(&s->dice, 9)), &why))
+			s->done++;
+		else
+			note_refused(s, why);
+	}
+}
+
+static void make_deeper(struct shaper *s)
+{
+	copy_functions(s);
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->list[i]->refused)
+			continue;
+		redirect_calls(s, s->list[i]);
+		if (s->twins[i])
+			redirect_calls(s, s->twins[i]);
+		wrap_calls(s, s->list[i]);
+	}
+}
+
 static int shape(struct shaper *s, const char *kind, const char *to, struct err *err)
 {
 	s->n = edit_functions(s->e, &s->list);
@@ -134,7 +184,9 @@ static int shape(struct shaper *s, const char *kind, const char *to, struct err 
 	int r = 0;
 	if (strcmp(kind, "twin"))
 		pad_frames(s);
-	if (strcmp(kind, "pad"))
+	if (!strcmp(kind, "wrap"))
+		make_deeper(s);
+	else if (strcmp(kind, "pad"))
 		r = make_twins(s, err);
 	if (!r)
 		r = edit_write(s->e, to, err);
