@@ -348,6 +348,12 @@ double call_map_precision(const uint64_t verdicts[PATH_VERDICTS])
 
 /* ---- as a profile ---- */
 
+/* Addresses have less than 48 bits, and differences of two no more. */
+static bool is_height(int64_t height)
+{
+	return height > -(1ll << 48) && height < 1ll << 48;
+}
+
 /* Takes a node that came with a stored map into the index; false when it makes no sense. */
 static bool take_node(struct call_map *m, uint32_t number)
 {
@@ -359,12 +365,13 @@ static bool take_node(struct call_map *m, uint32_t number)
 		return n->at.recursive && n->parent == CALL_NONE && f.height < PATH_VERDICTS &&
 		       f.height >= 0;
 	if (n->at.image == CALL_MAP_STEP)
-		return n->at.recursive && n->parent != CALL_NONE;
+		return n->at.recursive && n->parent != CALL_NONE && is_height(f.height);
 	if (n->at.image != CALL_MAP_HEIGHT) {
 		call_map_name(m, &n->at);
 		return !n->at.recursive;
 	}
-	if (!n->at.recursive || n->parent == CALL_NONE || kind >= STACK_KINDS)
+	if (!n->at.recursive || n->parent == CALL_NONE || kind >= STACK_KINDS ||
+		!is_height(f.height))
 		return false;
 	f.image = call_tree_node(m->tree, n->parent)->at.image;
 	f.procedure = call_tree_node(m->tree, n->parent)->at.procedure;

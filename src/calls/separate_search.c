@@ -23,7 +23,7 @@ static const uint16_t sizes[] = {
 	0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 208, 272, 352, 464, 608, 800, 1040};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-#define BUDGET  80000000ull
+#define BUDGET  160000000ull
 #define GAIN    1e-9
 #define NOTHING (-1e9)
 
@@ -158,7 +158,6 @@ struct attempt {
 	struct knob knobs[2];
 	unsigned n;
 	double gain;
-	uint32_t bytes;
 };
 
 static void put_knobs(struct search *x, struct attempt *a)
@@ -203,7 +202,7 @@ static bool has_copy(const struct separation *s, uint32_t function)
 
 static struct attempt make_attempt(const struct search *x, uint32_t what, uint32_t bytes)
 {
-	struct attempt a = {.n = 1, .bytes = bytes};
+	struct attempt a = {.n = 1};
 	uint32_t callee;
 
 	a.knobs[0] = (struct knob){.method = x->method, .number = what, .value = bytes};
