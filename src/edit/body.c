@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "edit/edit_internal.h"
+#include "isa/reference.h"
 #include "edit/pad.h"
 #include "edit/variable.h"
 
@@ -350,7 +351,11 @@ static uint32_t copy_insns(struct maker *m, uint32_t k)
 		add_copy(m, first, in->number);
 		first = in->number;
 		struct snippet_place place = scratch_before(m->e, m->f, in->number);
+		struct reference memory[REFERENCES_MAX];
 		variables_at(m->f, in->number, k, k, &place);
+		if (snippet_asks_memory(in->snippet))
+			edit_references(m->e, &m->f->public, in->number, memory);
+		place.memory = memory;
 		add_code(m, in, &place, in->number);
 	}
 	return first;

@@ -24,6 +24,7 @@
 
 struct err;
 struct liveness;
+struct reference;
 struct snippet;
 struct edit;
 
@@ -70,6 +71,10 @@ struct edit_coverage {
 void edit_coverage(const struct edit *e, struct edit_coverage *out);
 
 /* ---- for tools: before edit_write ---- */
+
+/* The memory that an instruction (its number in the flow) names: isa_references. */
+unsigned edit_references(const struct edit *e, const struct edit_function *f, uint32_t insn,
+	struct reference *out);
 
 /* Memory that the edited program can read and write, zero at its start; returns its address. */
 uint64_t edit_data(struct edit *e, uint64_t size, uint64_t align);

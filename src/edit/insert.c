@@ -2,6 +2,7 @@
 
 #include "edit/edit_internal.h"
 #include "edit/elf_out.h"
+#include "isa/reference.h"
 
 uint64_t edit_data(struct edit *e, uint64_t size, uint64_t align)
 {
@@ -58,6 +59,15 @@ void edit_after_call(struct edit *e, struct edit_function *f, uint32_t insn,
 	graph_each_out (edge, &flow->graph, block)
 		if (flow->edge_kind[*edge] == FLOW_EDGE_FALL)
 			insert(e, f, true, *edge, snippet, arguments);
+}
+
+unsigned edit_references(const struct edit *e, const struct edit_function *f, uint32_t insn,
+	struct reference *out)
+{
+	const struct flow_insn *i = &f->flow->insns[insn];
+
+	return isa_references(
+		edit_code(e, i->address, i->length), i->length, i->address, out, NULL);
 }
 
 /* ---- calls that go elsewhere ---- */

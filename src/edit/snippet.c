@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "edit/snippet_internal.h"
+#include "isa/reference.h"
 
 #define NAME_MAX_LENGTH 15
 
@@ -201,6 +202,11 @@ static int read_operand(struct reader *r, struct operand *out)
 	out->type = OPERAND_ADDRESS;
 	if (take(r, "&["))
 		return read_sum(r, SPACE_BASE, out);
+	out->type = OPERAND_NAMED;
+	if (take(r, "&") && take_numbered(r, 'm', REFERENCES_MAX, &out->base)) {
+		r->out->named |= (uint8_t)(1u << out->base);
+		return 0;
+	}
 	out->type = OPERAND_REGISTER;
 	if (take_register(r, &out->base))
 		return 0;
@@ -355,6 +361,9 @@ static int read_statement(struct reader *r)
 	}
 	if (!err && is_memory(&s->left) && is_memory(&s->right))
 		err = refuse(r, "two memory operands before");
+	if (!err && s->right.type == OPERAND_NAMED &&
+		(s->type != STATEMENT_SET || s->left.type != OPERAND_REGISTER))
+		err = refuse(r, "no register to be set before");
 	r->out->n++;
 	return err;
 }
@@ -405,6 +414,11 @@ int snippet_create(const char *text, struct snippet **out, struct err *e)
 void snippet_destroy(struct snippet *s)
 {
 	free(s);
+}
+
+bool snippet_asks_memory(const struct snippet *s)
+{
+	return s->named;
 }
 
 unsigned snippet_arguments(const struct snippet *s)

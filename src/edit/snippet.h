@@ -22,6 +22,8 @@
  *address of the program and relocated with it; others and numbers are offsets of 32 bits. tls[...]
  *counts from the thread pointer; arguments are offsets there.
  *	&[...]		the address of it
+ *	&m0, &m1	the address of memory that the instruction names before which the snippet
+ *stands (isa/reference.h); a register can be set to it, in snippets that leave flags alone
  * "place = value", "place += value", "place -= value", "if value CMP value goto target" (CMP: ==
  * != < <= > >=), "goto target", "name:". A target is a name in the snippet, or an argument: code
  * elsewhere. A statement has one memory operand at most.
@@ -45,6 +47,7 @@
 #include "flow/liveness.h"
 
 struct err;
+struct reference;
 struct snippet;
 
 /* -EINVAL with the place where the text stops making sense. */
@@ -64,6 +67,7 @@ struct snippet_place {
 		uint8_t base;          /* there: REG_RSP or REG_RBP, as it is at this place, */
 		int32_t slot;          /* and how far from it */
 	} variable[SNIPPET_VARIABLES]; /* of those that the snippet uses */
+	const struct reference *memory; /* of those that the snippet uses */
 };
 
 /* A displacement of 32 bits that is to lead from the end of its instruction to target. */
@@ -87,7 +91,11 @@ struct snippet_code {
 	VEC(struct snippet_shift) shifts; /* ascending; 0 before the first */
 };
 
-/* -ERANGE: an argument that is used as an offset does not fit; out is undefined then. */
+/* Whether it asks for addresses that the instruction names. */
+bool snippet_asks_memory(const struct snippet *s);
+
+/* -ERANGE: an argument that is used as an offset does not fit; -EINVAL: &m0 while flags have to be
+ * kept. out is undefined then. */
 int snippet_lower(const struct snippet *s, const uint64_t *arguments,
 	const struct snippet_place *place, struct snippet_code *out);
 void snippet_code_deinit(struct snippet_code *c);

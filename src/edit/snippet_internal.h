@@ -20,7 +20,8 @@ enum operand_type {
 	OPERAND_REGISTER,
 	OPERAND_CONSTANT,
 	OPERAND_MEMORY,
-	OPERAND_ADDRESS
+	OPERAND_ADDRESS,
+	OPERAND_NAMED, /* the address of memory that the instruction names; base: which */
 };
 
 enum memory_space {
@@ -66,6 +67,7 @@ struct snippet {
 	struct statement statement[SNIPPET_STATEMENTS];
 	unsigned n, arguments;
 	uint16_t registers; /* that it uses, a bit each */
+	uint8_t named;      /* memory of the instruction that it uses, a bit each */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include "edit/snippet_plan.h"
 #include "isa/encode.h"
 #include "isa/form.h"
+#include "isa/reference.h"
 
 /* A jump that is not filled in. */
 struct open_jump {
@@ -159,11 +160,31 @@ static struct address address_of(struct lowering *l, const struct operand *o)
 	return a;
 }
 
+/* Memory that the instruction names; what is on the stack is further up while that is lowered. */
+static struct address named_address(const struct lowering *l, const struct operand *o)
+{
+	const struct reference *r = &l->plan.place->memory[o->base];
+	struct address a = {.m = {.base = r->base, .index = r->index, .scale = r->scale}};
+
+	if (r->relative) {
+		a.m.base = ENCODE_RIP;
+		a.target = r->displacement;
+		return a;
+	}
+	a.m.displacement = (int32_t)r->displacement;
+	if (r->base == REG_RSP)
+		a.m.displacement += l->lowered;
+	return a;
+}
+
 static void load(struct lowering *l, uint8_t reg, const struct operand *o)
 {
 	struct address a;
 
-	if (o->type == OPERAND_CONSTANT) {
+	if (o->type == OPERAND_NAMED) {
+		a = named_address(l, o);
+		with(l, ENCODE_ADDRESS, reg, &a);
+	} else if (o->type == OPERAND_CONSTANT) {
 		encode_constant(l->b, reg, plan_sum(&l->plan, o));
 	} else if (plan_is_memory(&l->plan, o) || o->type == OPERAND_ADDRESS) {
 		a = address_of(l, o);
@@ -458,6 +479,8 @@ int snippet_lower(const struct snippet *s, const uint64_t *arguments,
 
 	out->bytes.n = out->fixups.n = out->shifts.n = 0;
 	plan_make(&l.plan);
+	if (s->named && l.plan.kept_flags) /* these take rax, which it may be addressed by */
+		return -EINVAL;
 	begin(&l);
 	for (unsigned i = 0; i < s->n; i++) {
 		l.start[i] = (uint32_t)l.b->n;

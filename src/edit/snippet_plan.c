@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "isa/form.h"
+#include "isa/reference.h"
 
 #define RED_ZONE 128
 
@@ -46,7 +47,7 @@ bool plan_is_memory(const struct plan *p, const struct operand *o)
 /* Helpers that it takes to address a memory operand, and to have any operand as a value. */
 static unsigned address_helpers(const struct plan *p, const struct operand *o)
 {
-	if (o->type == OPERAND_REGISTER)
+	if (o->type == OPERAND_REGISTER || o->type == OPERAND_NAMED)
 		return 0;
 	return (o->space == SPACE_IMAGE && o->index != SNIPPET_NO) + plan_in_frame(p, o->base) +
 	       plan_in_frame(p, o->index);
@@ -182,9 +183,23 @@ static uint8_t flags_written(const struct plan *p)
 	return flags;
 }
 
+static uint16_t named_registers(const struct plan *p)
+{
+	uint16_t set = 0;
+
+	for (unsigned i = 0; i < REFERENCES_MAX; i++) {
+		if (!(p->snippet->named & 1u << i))
+			continue;
+		const struct reference *r = &p->place->memory[i];
+		set |= (uint16_t)((r->base != REG_NONE ? 1u << r->base : 0) |
+				  (r->index != REG_NONE ? 1u << r->index : 0));
+	}
+	return set;
+}
+
 static uint16_t held_registers(const struct plan *p)
 {
-	uint16_t held = p->place->kept;
+	uint16_t held = p->place->kept | named_registers(p);
 
 	for (unsigned i = 0; i < SNIPPET_VARIABLES; i++) {
 		uint8_t reg = p->place->variable[i].reg;

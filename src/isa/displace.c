@@ -1,15 +1,9 @@
 #include "isa/displace.h"
 
-#include <Zydis/Zydis.h>
 #include <errno.h>
 #include <string.h>
 
-#include "isa/form.h"
-
-struct decoded {
-	ZydisDecodedInstruction in;
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-};
+#include "isa/zydis_internal.h"
 
 static bool decode(const void *code, size_t n, struct decoded *d)
 {
@@ -17,15 +11,6 @@ static bool decode(const void *code, size_t n, struct decoded *d)
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code, n, &d->in, d->ops));
-}
-
-static uint8_t number_of(ZydisRegister reg)
-{
-	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-
-	return whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15
-		       ? (uint8_t)(whole - ZYDIS_REGISTER_RAX)
-		       : REG_NONE;
 }
 
 static void set_memory(const ZydisDecodedOperand *op, struct isa_memory *out)

@@ -1,26 +1,11 @@
 #include "isa/form.h"
 
-#include <Zydis/Zydis.h>
 #include <errno.h>
 
 #include "isa/quick.h"
-
-/* An instruction with its operands, as Zydis sees it. */
-struct decoded {
-	ZydisDecodedInstruction in;
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-};
+#include "isa/zydis_internal.h"
 
 /* ---- registers ---- */
-
-static uint8_t number_of(ZydisRegister reg)
-{
-	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-
-	if (ZydisRegisterGetClass(whole) != ZYDIS_REGCLASS_GPR64)
-		return REG_NONE;
-	return (uint8_t)(ZydisRegisterGetId(whole) & 15);
-}
 
 static uint16_t bit_of(ZydisRegister reg)
 {

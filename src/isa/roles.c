@@ -1,14 +1,9 @@
 #include "isa/roles.h"
 
-#include <Zydis/Zydis.h>
 #include <errno.h>
 #include <string.h>
 
-/* An instruction with its operands, as Zydis sees it. */
-struct decoded {
-	ZydisDecodedInstruction in;
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-};
+#include "isa/zydis_internal.h"
 
 static bool is_string(const struct decoded *d)
 {
