@@ -60,7 +60,7 @@ _culprit_sampling() { # PREVIOUS WORD
 
 _culprit() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="record daemon top list why cfg values calls paths stats diff export edit db doctor help"
+	local verbs="record daemon top list why cfg values calls paths bursts streams stats diff export edit db doctor help"
 	local filters="-i -e -p --input --event --time --epoch --comm --image --proc --pid --help"
 	local report="$filters --json --no-pager"
 	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --values --values=upcall --only --plugin --edges --no-edges --bpf --no-bpf --help"
@@ -74,7 +74,7 @@ _culprit() {
 	case ${COMP_WORDS[1]} in
 	record)
 		_culprit_sampling "$previous" "$word" && return
-		options="$sampling -a -g -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --paths --full --metric --context --libs --atomic --per-thread --refine --counted"
+		options="$sampling -a -g -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --bursts --boring --all-checks --paths --full --metric --context --libs --atomic --per-thread --refine --counted"
 		[[ $word == -* ]] || COMPREPLY=($(compgen -c -- "$word"))
 		;;
 	daemon)
@@ -132,6 +132,14 @@ _culprit() {
 	paths)
 		_culprit_report "$previous" "$word" && return
 		options="$report -n --rows --min-share --metric --procedures --compare"
+		;;
+	bursts)
+		_culprit_report "$previous" "$word" && return
+		options="$report -n --rows"
+		;;
+	streams)
+		_culprit_report "$previous" "$word" && return
+		options="$report -n --rows --length --coverage"
 		;;
 	values)
 		case $previous in

@@ -4,9 +4,12 @@
  */
 #include "edit/edit.h"
 #include "base/err.h"
+#include "burst/burst.h"
+#include "burst/file.h"
 #include "cmd/cmd.h"
 #include "cmd/edit_disambiguate.h"
 #include "cmd/edit_report.h"
+#include "cmd/record_edited.h"
 #include "context/arena.h"
 #include "context/context.h"
 #include "edit/exact.h"
@@ -27,6 +30,7 @@ struct edit_verb {
 	struct edit_options options;
 	bool report, json, atomic, per_thread, full;
 	bool paths, context;
+	const char *rates; /* of bursts */
 };
 
 /* ---- options ---- */
@@ -41,6 +45,7 @@ enum {
 	EDIT_EXACT,
 	EDIT_PATHS,
 	EDIT_CONTEXT,
+	EDIT_BURSTS,
 	EDIT_FULL,
 	EDIT_REFINE,
 	EDIT_METRIC,
@@ -66,6 +71,10 @@ static int take_option(struct edit_verb *v, int c)
 	case EDIT_PATHS:
 		v->paths = true;
 		v->kind = v->context ? "context" : "paths";
+		return 0;
+	case EDIT_BURSTS:
+		v->kind = "bursts";
+		v->rates = optarg;
 		return 0;
 	case EDIT_DISAMBIGUATE:
 		v->kind = "disambiguate";
@@ -144,7 +153,7 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "one program at a time, not also '%s'", argv[optind + 1]);
 	if (!v->output && !v->report)
 		return cmd_usage("edit", "name the edited copy with -o, or ask for --report");
-	if (v->atomic && !strcmp(v->kind, "null"))
+	if (v->atomic && (!strcmp(v->kind, "null") || !strcmp(v->kind, "bursts")))
 		return cmd_usage("edit", "--atomic goes with --exact, --paths and --context");
 	if (v->per_thread && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--per-thread goes with --exact");
@@ -160,7 +169,7 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "--full counts all paths, --refine those that matter");
 	if (v->json && !v->report)
 		return cmd_usage("edit", "--json goes with --report");
-	if (check_disambiguate(v))
+	if (check_disambiguate(v) || bursts_rates("edit", v->rates, &(struct burst_rates){0}))
 		return EXIT_USAGE;
 	if (v->output && is_same_file(v->program, v->output))
 		return cmd_usage(
@@ -175,6 +184,7 @@ static int parse(struct edit_verb *v, int argc, char **argv)
 		{"null", no_argument, NULL, EDIT_NULL}, {"exact", no_argument, NULL, EDIT_EXACT},
 		{"paths", no_argument, NULL, EDIT_PATHS},
 		{"context", no_argument, NULL, EDIT_CONTEXT},
+		{"bursts", optional_argument, NULL, EDIT_BURSTS},
 		{"full", no_argument, NULL, EDIT_FULL},
 		{"refine", required_argument, NULL, EDIT_REFINE},
 		{"metric", required_argument, NULL, EDIT_METRIC},
@@ -277,11 +287,17 @@ static int write_map(const char *output, const struct buf *map, struct err *e)
 /* What a copy counts into must be there before it runs only where it is more than zeros. */
 static int make_counts(const struct edit_verb *v, const char *counts, struct err *e)
 {
-	if (strcmp(v->kind, "context"))
+	bool bursts = !strcmp(v->kind, "bursts");
+	struct burst_rates rates;
+
+	if (!bursts && strcmp(v->kind, "context"))
 		return 0;
 	if (unlink(counts) && errno != ENOENT)
 		return err_errno(e, -errno, "%s: cannot be replaced", counts);
-	return context_arena_create(counts, e);
+	if (!bursts)
+		return context_arena_create(counts, e);
+	bursts_rates("edit", v->rates, &rates);
+	return burst_file_create(counts, &rates, BURST_BYTES, e);
 }
 
 static int write_counting(
@@ -318,6 +334,7 @@ static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *
 		.atomic = v->atomic, .full = v->full, .measures = v->measures};
 	struct context_options context = {
 		.atomic = v->atomic, .measures = v->measures, .paths = v->paths};
+	struct burst_options bursts = burst_defaults;
 	struct guide *guide = NULL;
 	struct edit_tool tool;
 	int r = 0;
@@ -331,6 +348,8 @@ static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *
 		exact_tool(&exact, &tool);
 	else if (!strcmp(v->kind, "paths"))
 		paths_tool(&paths, &tool);
+	else if (!strcmp(v->kind, "bursts"))
+		burst_tool(&bursts, &tool);
 	else
 		context_tool(&context, &tool);
 	if (!r)

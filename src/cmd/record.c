@@ -52,6 +52,9 @@ enum {
 	RECORD_REFINE,
 	RECORD_FULL,
 	RECORD_LIBS,
+	RECORD_BURSTS,
+	RECORD_ALL_CHECKS,
+	RECORD_BORING,
 	RECORD_ATOMIC,
 	RECORD_PER_THREAD,
 	RECORD_COUNTED,
@@ -62,6 +65,9 @@ static const struct option long_options[] = {
 	{"exact", no_argument, NULL, RECORD_EXACT},
 	{"paths", no_argument, NULL, RECORD_PATHS},
 	{"context", no_argument, NULL, RECORD_CONTEXT},
+	{"bursts", optional_argument, NULL, RECORD_BURSTS},
+	{"all-checks", no_argument, NULL, RECORD_ALL_CHECKS},
+	{"boring", required_argument, NULL, RECORD_BORING},
 	{"metric", required_argument, NULL, RECORD_METRIC},
 	{"refine", required_argument, NULL, RECORD_REFINE},
 	{"full", no_argument, NULL, RECORD_FULL},
@@ -84,7 +90,7 @@ static int check_edited(const struct recording *r)
 	if (!status && (t->all || t->pids.n || t->tids.n || t->cgroup || t->values || t->upcall ||
 			       t->events.n || r->delay_s > 0))
 		return cmd_usage("record",
-			"--exact, --paths and --context count, and do not sample: leave out -a, "
+			"--exact, --paths, --context and --bursts do not sample: leave out -a, "
 			"-p, -t, -G, -e, -D and --values");
 	return status;
 }
@@ -101,6 +107,16 @@ static int edited_option(struct edited_choice *c, int option, const char *value)
 		return 0;
 	case RECORD_CONTEXT:
 		c->context = true;
+		return 0;
+	case RECORD_BURSTS:
+		c->bursts = true;
+		c->rates = value;
+		return 0;
+	case RECORD_ALL_CHECKS:
+		c->all_checks = true;
+		return 0;
+	case RECORD_BORING:
+		c->boring = value;
 		return 0;
 	case RECORD_METRIC:
 		*vec_add(&c->metrics) = value;

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "burst/file.h"
 #include "collect/command.h"
 #include "edit/linked.h"
 #include "edit/place.h"
@@ -21,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct edited_kind *const kinds[] = {&edited_exact, &edited_paths, &edited_context};
+static const struct edited_kind *const kinds[] = {
+	&edited_exact, &edited_paths, &edited_context, &edited_bursts};
 
 static int64_t now_us(void)
 {
@@ -397,7 +399,7 @@ static int record_command(struct edited_run *r, const char *database, struct err
 
 static const char *name_of(const struct edited_choice *c)
 {
-	return c->context ? "context" : c->paths ? "paths" : "exact";
+	return c->bursts ? "bursts" : c->context ? "context" : c->paths ? "paths" : "exact";
 }
 
 static const struct edited_kind *kind_of(const struct edited_choice *c)
@@ -410,13 +412,35 @@ static const struct edited_kind *kind_of(const struct edited_choice *c)
 
 bool edited_wanted(const struct edited_choice *c)
 {
-	return c->exact || c->paths || c->context || c->counted || c->atomic || c->per_thread ||
+	return c->exact || c->paths || c->context || c->bursts || c->all_checks ||
+	       c->boring || c->counted || c->atomic || c->per_thread ||
 	       c->libs.n || c->metrics.n || c->refine || c->full;
+}
+
+static int check_bursts(const struct edited_choice *c)
+{
+	struct burst_rates rates;
+	uint64_t boring;
+
+	if (!c->bursts)
+		return c->all_checks || c->boring
+			       ? cmd_usage("record", "--all-checks and --boring go with --bursts")
+			       : 0;
+	if (c->exact || c->paths || c->context || c->atomic || c->per_thread || c->full ||
+		c->metrics.n || c->refine)
+		return cmd_usage("record", "--bursts goes with --libs, --all-checks and --boring");
+	if (c->boring && parse_uint(c->boring, 0, 1000, &boring) < 0)
+		return cmd_usage("record", "--boring: '%s' is no number up to 1000", c->boring);
+	return bursts_rates("record", c->rates, &rates);
 }
 
 int edited_check(const struct edited_choice *c, char **command)
 {
-	if (!c->exact && !c->paths && !c->context && !c->counted)
+	int status = check_bursts(c);
+
+	if (status)
+		return status;
+	if (!c->exact && !c->paths && !c->context && !c->bursts && !c->counted)
 		return cmd_usage("record",
 			"--libs, --atomic, --per-thread, --full, --metric and --refine go with "
 			"--exact, --paths or --context");

@@ -1,5 +1,5 @@
 /*
- * record --exact, --paths, --context: runs a command from edited copies of its files, and keeps
+ * record --exact, --paths, --context, --bursts: runs a command from edited copies of its files, and keeps
  * what they counted. The driver (record_edited.c) finds the files, has copies made, puts them in
  * place, runs the command and stores the results; a kind says how to edit, and reads what came out.
  */
@@ -18,7 +18,10 @@
 
 /* What the options say. */
 struct edited_choice {
-	bool exact, paths, context, atomic, per_thread, full;
+	bool exact, paths, context, bursts, atomic, per_thread, full;
+	bool all_checks;     /* of bursts: at all entries and back-edges ... */
+	const char *boring;  /* ... or not in loops with at most so many references; NULL: not said */
+	const char *rates;   /* NCHECK:NINSTR; NULL: not said */
 	const char *counted; /* run nothing: read what this edited copy counted */
 	const char *refine;  /* a database with an earlier profile */
 	name_list metrics;
@@ -64,7 +67,12 @@ struct edited_kind {
 	void (*release)(struct edited_run *r);
 };
 
-extern const struct edited_kind edited_exact, edited_paths, edited_context;
+extern const struct edited_kind edited_exact, edited_paths, edited_context, edited_bursts;
+
+struct burst_rates;
+/* "NCHECK:NINSTR", "all", "never", or NULL for what is usual. 0, or the exit code after a line that
+ * says what is wrong. */
+int bursts_rates(const char *verb, const char *text, struct burst_rates *out);
 
 /* Whether options ask for an edited run. */
 bool edited_wanted(const struct edited_choice *c);

@@ -49,6 +49,12 @@
 		"      --refine DB     with these: by what an earlier run counted, faster\n"       \
 		"      --metric NAME   what paths or contexts take: tsc, or an event\n"            \
 		"      --context       do not sample: count calls by calling context (calls)\n"    \
+		"      --bursts[=N:M]  do not sample: trace what is touched in memory, for M "     \
+		"checks\n"                                                                         \
+		"                      after every N (default 10000:50; all; never) (streams)\n"   \
+		"      --boring K      with --bursts: not in loops with K references (default "    \
+		"4)\n"                                                                             \
+		"      --all-checks    with --bursts: at all entries and in all loops\n"           \
 		"      --libs PATTERN  with these: only these libraries, by name or path "         \
 		"(repeatable)\n"                                                                   \
 		"      --atomic        with these: exact for threads and forks too, slower\n"      \
@@ -141,6 +147,15 @@
 		"      --procedures    procedures by the number of paths that ran\n"               \
 		"      --compare       with what edge counts alone would foretell\n"               \
 		"  -n, --rows N        at most N rows\n" REPORT_USAGE)                             \
+	X(bursts, "short traces of what a program touched in memory",                              \
+		"usage: culprit bursts [options] [BURST]\n"                                        \
+		"  BURST               its number: one as a trace\n"                               \
+		"  -n, --rows N        at most N rows (default 20)\n" REPORT_USAGE)                \
+	X(streams, "sequences of data accesses that come again and again",                         \
+		"usage: culprit streams [options]\n"                                               \
+		"      --length A,B    from A to B references (default 10,100)\n"                  \
+		"      --coverage S    share of all references that shall be hot (default 90%)\n"  \
+		"  -n, --rows N        at most N streams (default 10)\n" REPORT_USAGE)             \
 	X(stats, "how much procedures vary over many runs",                                        \
 		"usage: culprit stats [options] DATABASE...\n"                                     \
 		"  DATABASE            FILE or FILE:EPOCHS; one alone: each epoch is a set\n"      \
@@ -177,6 +192,7 @@
 		"      --exact         count every block and edge, into EDITED.counts\n"           \
 		"      --context       count by calling context, into EDITED.counts\n"             \
 		"      --paths         count paths inside functions, into EDITED.counts\n"         \
+		"      --bursts[=N:M]  trace what it touches, in bursts, into EDITED.counts\n"     \
 		"      --full, --refine DB, --metric NAME  see culprit-record(1)\n"                \
 		"      --atomic        with these: for threads and forks too, slower\n"            \
 		"      --disambiguate  make heights of the stack tell call paths apart (record "   \

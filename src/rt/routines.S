@@ -68,5 +68,7 @@ rt_call_\name:
 	routine path
 	routine path_second
 	routine metric
+	routine burst_room
+	routine burst_turn
 
 	.section .note.GNU-stack, "", @progbits

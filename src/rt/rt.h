@@ -90,7 +90,8 @@ struct rt_header {
 	uint64_t table_entries, table_atomic; /* how many; whether to lock */
 	uint64_t table_words;                 /* of an entry */
 	uint64_t metrics; /* a struct rt_metrics, from the header; 0: no events are measured */
-	uint64_t spare[2];
+	uint64_t buffer; /* of bursts: memory for threads that get none of their own */
+	uint64_t spare[1];
 	char path[RT_PATH]; /* of the file */
 };
 

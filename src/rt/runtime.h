@@ -62,4 +62,8 @@ uint64_t rt_path_second(uint64_t key, uint64_t amount) RT_HIDDEN;
 /* What the thread's event, one of struct rt_metrics, has counted. */
 uint64_t rt_metric(uint64_t which) RT_HIDDEN;
 
+/* Bursts (burst.h): room for so many bytes of records; whether to leave the instrumented copy. */
+uint64_t rt_burst_room(uint64_t bytes, uint64_t unused) RT_HIDDEN;
+uint64_t rt_burst_turn(uint64_t first, uint64_t second) RT_HIDDEN;
+
 #endif

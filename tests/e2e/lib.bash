@@ -14,6 +14,10 @@ need_root() {
 	[ "$(id -u)" = 0 ] || skip "needs root: $1"
 }
 
+need_namespaces() {
+	unshare -m true 2>/dev/null || unshare -Um true 2>/dev/null || skip "needs mount namespaces"
+}
+
 # The program and the test programs where every user can reach them.
 share_programs() {
 	public=$(mktemp -d /tmp/culprit-e2e.XXXXXX)

@@ -10,10 +10,6 @@ setup() {
 	makedb=$(dirname "$CULPRIT")/tests/fixtures/makedb
 }
 
-need_namespaces() {
-	unshare -m true 2>/dev/null || unshare -Um true 2>/dev/null || skip "needs mount namespaces"
-}
-
 paths() { # [OPTION...]
 	"$CULPRIT" paths -i "$db" "$@"
 }

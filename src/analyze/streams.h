@@ -1,0 +1,61 @@
+/*
+ * Hot data streams (Chilimbi, PLDI 2001; Hirzel and Chilimbi, FDDO 2001, section 5.2): sequences of
+ * references to memory that come again and again.
+ *
+ * A reference is an instruction and an address, of one run and process. Sequitur finds what
+ * repeats; of its rules those of a wanted length, each cut down to what it repeats itself, are
+ * looked for in the trace again, so that numbers of occurrences, which do not overlap, are those of
+ * the trace and not of the grammar. Those with the most heat (length x occurrences) that together
+ * account for a wanted share of all references are hot. Bursts are never joined.
+ */
+#ifndef CULPRIT_ANALYZE_STREAMS_H
+#define CULPRIT_ANALYZE_STREAMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyze/selection.h"
+#include "store/traces.h"
+
+struct err;
+struct streams;
+
+struct streams_options {
+	uint32_t shortest, longest; /* lengths that are wanted */
+	double coverage;            /* share of all references that hot streams shall have */
+};
+
+struct stream_reference {
+	struct trace_site site;
+	uint64_t address;
+};
+
+struct stream {
+	const struct stream_reference *references;
+	uint32_t length;
+	uint64_t occurrences, heat;
+	uint32_t lines, least; /* cache lines that it touches; that its bytes would need */
+};
+
+struct streams_summary {
+	uint64_t bursts, references, lost;
+	uint64_t hot;          /* references in hot streams */
+	uint64_t candidates;   /* streams of wanted length that came twice at least */
+	size_t rules, symbols; /* of the grammar */
+};
+
+/* -ENOENT: the selection has no bursts. */
+int streams_create(struct selection *sel, const struct streams_options *o, struct streams **out,
+	struct err *e);
+void streams_destroy(struct streams *s);
+
+size_t streams_all(const struct streams *s, const struct stream **out); /* the hottest first */
+const struct streams_summary *streams_summary(const struct streams *s);
+
+/* Each burst of a selection; a negative value from fn ends it with that. */
+typedef int streams_burst_fn(
+	void *arg, const struct trace_site *sites, uint32_t part, const struct trace_burst *b);
+int streams_each_burst(
+	struct selection *sel, streams_burst_fn *fn, void *arg, uint64_t *lost, struct err *e);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * Bursts (Hirzel and Chilimbi, FDDO 2001): what the code of the two copies of procedures and the
+ * run time know, and how bursts lie in the file of a run.
+ *
+ * A thread's CHECK word counts checks down in the checking copies; below zero, control goes over to
+ * the instrumented copies, which write records to the thread's buffer at its CURSOR word. There the
+ * INSTR word counts down, and below zero the run time is asked (rt_burst_turn): whether a burst
+ * begins, goes on, or is over. While one is under way CHECK stays below zero, so that who came back
+ * into a checking copy by a return leaves it again at the next check; once it is over INSTR stays
+ * zero, for the same in the other direction (section 2).
+ *
+ * The file: a page with struct burst_file, then chunks. Each belongs to a thread and has whole
+ * bursts, one after the other: struct burst_head and its records. A burst goes there when it is
+ * over, or when the buffer is full: then its next part follows. What is in a chunk survives the
+ * process, however that ends.
+ */
+#ifndef CULPRIT_RT_BURST_H
+#define CULPRIT_RT_BURST_H
+
+#include <stdint.h>
+
+#include "rt/rt.h"
+
+/* Words of a thread, in bytes from the thread pointer. */
+#define BURST_CHECK  RT_WORD(48)
+#define BURST_INSTR  RT_WORD(49)
+#define BURST_CURSOR RT_WORD(50)
+#define BURST_LIMIT  RT_WORD(51)
+#define BURST_THREAD RT_WORD(52) /* the run time's own: struct burst_thread */
+
+#define BURST_MAGIC 0x31727562707c7563 /* the bytes "cu|pbur1" */
+#define BURST_PAGE  4096
+#define BURST_CHUNK ((uint64_t)256 << 10)
+
+/* A buffer has room for BURST_ROOM records behind what blocks have asked for: a signal's. */
+#define BURST_BUFFER ((uint64_t)4096)
+#define BURST_ROOM   ((uint64_t)1024)
+#define BURST_BLOCK  512 /* records that a block asks room for at once, at most */
+
+struct burst_record {
+	uint64_t address;
+	uint64_t site; /* number of the place in the code (burst/map.h); never 0 */
+};
+
+struct burst_file {
+	uint64_t magic;
+	int64_t check, instr; /* nCheck and nInstr: may be changed while programs run */
+	uint64_t most;        /* chunks there may be */
+	uint64_t chunks;      /* that were given out, or asked for beyond that */
+	uint64_t lost;        /* bursts, or parts, that found no room */
+};
+
+struct burst_chunk {
+	uint32_t process, thread;
+	uint64_t used; /* bytes behind this head */
+};
+
+enum {
+	BURST_GOES_ON = 1, /* the next burst of the thread is the rest of this one */
+};
+
+struct burst_head {
+	uint32_t records, flags;
+	uint64_t time; /* the time stamp counter when it was over */
+};
+
+#define BURST_CHUNK_ROOM (BURST_CHUNK - sizeof(struct burst_chunk))
+
+_Static_assert(
+	sizeof(struct burst_head) + (BURST_BUFFER + BURST_ROOM) * sizeof(struct burst_record) <=
+		BURST_CHUNK_ROOM,
+	"a full buffer has room in a chunk");
+
+#endif

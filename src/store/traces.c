@@ -1,0 +1,233 @@
+#include "store/traces.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/*
+ * A profile of traces (unpacked):
+ *
+ *   uleb    number of parts
+ *   parts, each:
+ *     keys    of images (keys.h)
+ *     uleb    number of sites, each:
+ *       uleb    number of its image's key
+ *       sleb    start of its procedure - that of the one before, modulo 2^64
+ *       sleb    address - start of its procedure, modulo 2^64
+ *       u8      kind
+ *       uleb    bytes
+ *     uleb    bursts that found no room
+ *     uleb    number of bursts, each:
+ *       uleb    process, uleb thread
+ *       sleb    time - that of the one before, modulo 2^64
+ *       uleb    number of references, each:
+ *         uleb    site
+ *         sleb    address - the one before at that site, modulo 2^64
+ *
+ * The last part ends the blob.
+ */
+#define SITE_LEAST      5 /* bytes */
+#define BURST_LEAST     4
+#define REFERENCE_LEAST 2
+
+const char *trace_kind_name(uint8_t kind)
+{
+	return kind == TRACE_STORE ? "store" : kind == TRACE_LOAD ? "load" : "change";
+}
+
+/* ---- writing ---- */
+
+static void put_sites(const struct trace_site *sites, uint32_t n, struct buf *out)
+{
+	struct key_list keys = {0};
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		*vec_add(&keys.list) = sites[i].image;
+	key_list_settle(&keys);
+	key_list_put(&keys, out);
+	buf_uleb(out, n);
+	for (uint32_t i = 0; i < n; i++) {
+		buf_uleb(out, key_list_number(&keys, sites[i].image));
+		buf_sleb(out, (int64_t)(sites[i].procedure - last));
+		buf_sleb(out, (int64_t)(sites[i].at - sites[i].procedure));
+		buf_u8(out, sites[i].kind);
+		buf_uleb(out, sites[i].size);
+		last = sites[i].procedure;
+	}
+	key_list_deinit(&keys);
+}
+
+void trace_writer_init(struct trace_writer *w, const struct trace_site *sites, uint32_t n,
+	uint64_t lost, uint64_t bursts, struct buf *out)
+{
+	*w = (struct trace_writer){.out = out, .last = xcalloc(n + 1, sizeof *w->last)};
+	buf_uleb(out, 1);
+	put_sites(sites, n, out);
+	buf_uleb(out, lost);
+	buf_uleb(out, bursts);
+}
+
+void trace_writer_put(struct trace_writer *w, const struct trace_burst *b)
+{
+	buf_uleb(w->out, b->process);
+	buf_uleb(w->out, b->thread);
+	buf_sleb(w->out, (int64_t)(b->time - w->time));
+	buf_uleb(w->out, b->n);
+	w->time = b->time;
+	for (size_t i = 0; i < b->n; i++) {
+		const struct trace_reference *r = &b->references[i];
+
+		buf_uleb(w->out, r->site);
+		buf_sleb(w->out, (int64_t)(r->address - w->last[r->site]));
+		w->last[r->site] = r->address;
+	}
+}
+
+void trace_writer_deinit(struct trace_writer *w)
+{
+	free(w->last);
+}
+
+/* ---- reading ---- */
+
+int trace_reader_init(struct trace_reader *r, const void *p, size_t n)
+{
+	*r = (struct trace_reader){.at = cursor_over(p, n)};
+	r->parts = cursor_uleb(&r->at);
+	return r->at.failed ? -EBADMSG : 0;
+}
+
+static int read_sites(struct trace_reader *r)
+{
+	struct key_table keys;
+	uint64_t n, last = 0;
+
+	if (key_table_read(&keys, &r->at))
+		return -EBADMSG;
+	n = cursor_uleb(&r->at);
+	if (n > cursor_left(&r->at) / SITE_LEAST)
+		return -EBADMSG;
+	for (uint64_t i = 0; i < n; i++) {
+		struct trace_site *s = vec_add(&r->sites);
+		uint64_t key = cursor_uleb(&r->at), size;
+
+		*s = (struct trace_site){.procedure = last + (uint64_t)cursor_sleb(&r->at)};
+		s->at = s->procedure + (uint64_t)cursor_sleb(&r->at);
+		s->kind = cursor_u8(&r->at);
+		size = cursor_uleb(&r->at);
+		if (r->at.failed || key >= keys.n || size > UINT16_MAX ||
+			s->kind & ~(TRACE_LOAD | TRACE_STORE))
+			return -EBADMSG;
+		s->image = key_table_at(&keys, key);
+		s->size = (uint16_t)size;
+		last = s->procedure;
+		*vec_add(&r->last) = 0;
+	}
+	return 0;
+}
+
+int trace_reader_part(struct trace_reader *r)
+{
+	struct trace_burst skipped;
+	int rc;
+
+	while (r->bursts)
+		if ((rc = trace_reader_next(r, &skipped)) < 0)
+			return rc;
+	if (!r->parts)
+		return cursor_left(&r->at) ? -EBADMSG : 0;
+	r->parts--;
+	r->sites.n = r->last.n = 0;
+	r->time = 0;
+	if (read_sites(r))
+		return -EBADMSG;
+	r->lost = cursor_uleb(&r->at);
+	r->bursts = cursor_uleb(&r->at);
+	return r->at.failed || r->bursts > cursor_left(&r->at) / BURST_LEAST ? -EBADMSG : 1;
+}
+
+static int read_references(struct trace_reader *r, uint64_t n)
+{
+	r->references.n = 0;
+	if (n > cursor_left(&r->at) / REFERENCE_LEAST)
+		return -EBADMSG;
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t site = cursor_uleb(&r->at), by = (uint64_t)cursor_sleb(&r->at);
+
+		if (r->at.failed || site >= r->sites.n)
+			return -EBADMSG;
+		r->last.p[site] += by;
+		*vec_add(&r->references) =
+			(struct trace_reference){(uint32_t)site, r->last.p[site]};
+	}
+	return 0;
+}
+
+int trace_reader_next(struct trace_reader *r, struct trace_burst *out)
+{
+	uint64_t process, thread, n;
+
+	if (!r->bursts)
+		return 0;
+	r->bursts--;
+	process = cursor_uleb(&r->at);
+	thread = cursor_uleb(&r->at);
+	r->time += (uint64_t)cursor_sleb(&r->at);
+	n = cursor_uleb(&r->at);
+	if (r->at.failed || process > UINT32_MAX || thread > UINT32_MAX || read_references(r, n)) {
+		r->bursts = 0;
+		return -EBADMSG;
+	}
+	*out = (struct trace_burst){
+		(uint32_t)process, (uint32_t)thread, r->time, r->references.p, r->references.n};
+	return 1;
+}
+
+void trace_reader_deinit(struct trace_reader *r)
+{
+	vec_deinit(&r->sites);
+	vec_deinit(&r->last);
+	vec_deinit(&r->references);
+}
+
+/* ---- as a blob ---- */
+
+static int weigh(const void *p, size_t n, uint64_t *references)
+{
+	struct trace_reader r;
+	struct trace_burst b;
+	int rc = trace_reader_init(&r, p, n);
+
+	*references = 0;
+	while (!rc && (rc = trace_reader_part(&r)) > 0)
+		while ((rc = trace_reader_next(&r, &b)) > 0)
+			*references += b.n;
+	trace_reader_deinit(&r);
+	return rc;
+}
+
+static int check(const void *p, size_t n)
+{
+	uint64_t references;
+
+	return weigh(p, n, &references);
+}
+
+static int merge(const void *a, size_t na, const void *b, size_t nb, struct buf *out)
+{
+	struct cursor x = cursor_over(a, na), y = cursor_over(b, nb);
+	uint64_t parts = cursor_uleb(&x), more = cursor_uleb(&y);
+
+	if (check(a, na) || check(b, nb))
+		return -EBADMSG;
+	buf_uleb(out, parts + more);
+	buf_put(out, x.at, cursor_left(&x));
+	buf_put(out, y.at, cursor_left(&y));
+	return 0;
+}
+
+const struct blob_type blob_trace = {
+	.name = "trace", .merge = merge, .check = check, .weight = weigh};

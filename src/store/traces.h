@@ -1,0 +1,76 @@
+/*
+ * Bursts of a program's trace (Hirzel and Chilimbi 2001): what instructions touched in memory, one
+ * after the other, in short stretches.
+ *
+ * A profile of traces belongs to the program's image; its places lie in all images, which are named
+ * by their keys (edges.h). It consists of parts, one a run; two profiles add up to the parts of
+ * both. Its weight is the number of references. Reading trusts nothing.
+ */
+#ifndef CULPRIT_STORE_TRACES_H
+#define CULPRIT_STORE_TRACES_H
+
+#include "base/cursor.h"
+#include "base/vec.h"
+#include "store/keys.h"
+#include "store/store.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+
+enum { TRACE_LOAD = 1, TRACE_STORE = 2 };
+const char *trace_kind_name(uint8_t kind); /* "load", "store", "change" for both */
+
+struct trace_site {
+	uint64_t image;     /* key */
+	uint64_t procedure; /* its start */
+	uint64_t at;        /* the instruction */
+	uint8_t kind;       /* TRACE_LOAD, TRACE_STORE or both */
+	uint16_t size;      /* bytes */
+};
+
+struct trace_reference {
+	uint32_t site; /* number, in the part */
+	uint64_t address;
+};
+
+struct trace_burst {
+	uint32_t process, thread;
+	uint64_t time; /* ticks of the clock when it was over */
+	const struct trace_reference *references;
+	size_t n;
+};
+
+/* Registered by the store. */
+extern const struct blob_type blob_trace;
+
+/* Writes a profile of one part: all places first, then bursts one by one. */
+struct trace_writer {
+	struct buf *out;
+	uint64_t *last; /* by site: the address before */
+	uint64_t time;
+};
+void trace_writer_init(struct trace_writer *w, const struct trace_site *sites, uint32_t n,
+	uint64_t lost, uint64_t bursts, struct buf *out);
+void trace_writer_put(struct trace_writer *w, const struct trace_burst *b);
+void trace_writer_deinit(struct trace_writer *w);
+
+struct trace_reader {
+	VEC(struct trace_site) sites; /* of this part */
+	uint64_t lost;                /* bursts of it that found no room */
+	uint64_t bursts;              /* of it that are still to come */
+	/* Inside: */
+	struct cursor at;
+	uint64_t parts, time;
+	VEC(uint64_t) last;
+	VEC(struct trace_reference) references;
+};
+int trace_reader_init(struct trace_reader *r, const void *p, size_t n); /* -EBADMSG */
+/* 1 and the next part is at its beginning, 0 at the end, -EBADMSG. */
+int trace_reader_part(struct trace_reader *r);
+/* 1 and the part's next burst, with references until the next call; 0, -EBADMSG. */
+int trace_reader_next(struct trace_reader *r, struct trace_burst *out);
+void trace_reader_deinit(struct trace_reader *r);
+
+#endif
