@@ -163,6 +163,11 @@ static bool frame_size(struct contexts *c, const struct context_sample *s, uint6
 	uint32_t known = 1u << FRAME_RSP | 1u << FRAME_RIP | (frame ? 1u << FRAME_RBP : 0);
 	const struct frame_rule *r;
 
+	/* Code made at run time is walked by frame pointers (calls/walk.c). */
+	if (!f && (img->kind == IMAGE_JIT || img->kind == IMAGE_ANON)) {
+		*size = 8 * frame + 16;
+		return frame;
+	}
 	if (!f || !cached_image_address(img, s->offset, &registers[FRAME_RIP]))
 		return false;
 	registers[FRAME_RBP] = registers[FRAME_RSP] + 8 * frame;
@@ -356,19 +361,45 @@ static uint32_t take_whole(struct contexts *c, const struct context_stack *s, en
 	return s->stack->learn ? learn(p, kind, NULL, frames, n) : judgement.node;
 }
 
+/*
+ * Where stacks end that have a root of their own. A handler's stack ends with the frame that it
+ * returns to: who was interrupted is on another. A coroutine's ends with code that nobody
+ * describes (glibc's __start_context). Such a root has no address.
+ */
+static enum walk_end find_root(
+	const struct context_stack *s, struct walk_frame *walked, size_t *n, enum walk_end end)
+{
+	enum stack_kind kind = kind_of(s->sample.where);
+	uint64_t offset;
+
+	if (end == WALK_ROOT || (kind != STACK_SIGNAL && kind != STACK_OTHER))
+		return end;
+	for (size_t i = 1; i < *n; i++)
+		if (walked[i].exact) {
+			*n = i;
+			walked[i - 1].cfa = 0;
+			return WALK_ROOT;
+		}
+	return kind == STACK_OTHER && end == WALK_STRANGE && *n > 1 &&
+			       s->place(s->arg, walked[*n - 1].pc, &offset) != IMAGE_NUMBER_UNKNOWN
+		       ? WALK_ROOT
+		       : end;
+}
+
 /* What heights of the stack's frames count from. One that nobody knew begins with its root. */
 static bool find_base(struct contexts *c, const struct context_stack *s,
-	const struct walk_frame *last, enum walk_end end, struct stack_root *out)
+	const struct walk_frame *walked, size_t n, enum walk_end end, struct stack_root *out)
 {
+	uint64_t first = walked[n - 1].cfa || n == 1 ? walked[n - 1].cfa : walked[n - 2].cfa;
 	const struct stack_root *root;
 
 	*out = (struct stack_root){.base = s->stack->base, .kind = kind_of(s->sample.where)};
 	if (out->kind != STACK_OTHER)
 		return true;
 	root = stack_roots_find(&c->roots, s->sample.owner, s->sample.sp);
-	if (end == WALK_ROOT && last->cfa > s->sample.sp && !(root && root->kind == STACK_MAIN)) {
+	if (end == WALK_ROOT && first > s->sample.sp && !(root && root->kind == STACK_MAIN)) {
 		stack_roots_add(&c->roots, s->sample.owner,
-			&(struct stack_root){last->cfa, COROUTINE, STACK_OTHER});
+			&(struct stack_root){first, COROUTINE, STACK_OTHER});
 		root = stack_roots_find(&c->roots, s->sample.owner, s->sample.sp);
 	}
 	if (root)
@@ -420,8 +451,8 @@ static void note_bare_frame(
 	known->size = first->cfa - s->stack->r[STACK_REGISTER];
 }
 
-static void take_walk(struct contexts *c, const struct context_stack *s,
-	const struct walk_frame *walked, size_t n, enum walk_end end)
+static void take_walk(struct contexts *c, const struct context_stack *s, struct walk_frame *walked,
+	size_t n, enum walk_end end)
 {
 	struct program *p = contexts_program(c, contexts_key(c, s->sample.program));
 	struct call_prefix prefix = {call_map_tree(p->known), CALL_NONE};
@@ -429,8 +460,10 @@ static void take_walk(struct contexts *c, const struct context_stack *s,
 	uint32_t node = CALL_NONE;
 	size_t below = 0;
 	struct stack_root root;
-	bool based = find_base(c, s, &walked[n - 1], end, &root);
+	bool based;
 
+	end = find_root(s, walked, &n, end);
+	based = find_base(c, s, walked, n, end, &root);
 	p->number = s->sample.program;
 	place_frames(c, s, root.base, walked, n, frames);
 	if (based && is_whole(s, root.base, walked, n, end)) {

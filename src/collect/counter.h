@@ -45,6 +45,7 @@ struct counter {
 	bool is_clock; /* counts nanoseconds */
 	bool adaptive; /* the kernel holds a rate by changing the period itself */
 	bool shared;   /* children may have inherited it */
+	bool probed;   /* it sees all processes */
 	bool software; /* needs no hardware counter, so that it always runs */
 	int copies; /* events on how many CPUs follow the same task; each counts its enabled time */
 	uint64_t id;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "collect/counter.h"
 #include "collect/event_pmu.h"
+#include "collect/event_probe.h"
 #include "collect/event_tracepoint.h"
 
 #include <ctype.h>
@@ -221,6 +222,12 @@ int event_parse(const char *spec, struct event *out, struct err *e)
 	_cleanup_free_ char *copy = xstrdup(spec ? spec : "cycles");
 	int r;
 
+	if (event_is_probe(copy)) {
+		r = event_probe_parse(copy, &ev, e);
+		if (r == 0)
+			*out = ev;
+		return r;
+	}
 	if (strlen(copy) >= sizeof ev.name || !*copy)
 		return err_set(e, -EINVAL, "event \"%.64s\": not a name of an event", copy);
 	strcpy(ev.name, copy);

@@ -1,6 +1,6 @@
 /*
  * Events by name, as perf users write them: "cycles", "cpu-clock:u", "page-faults", "r1a2",
- * "sched:sched_switch", "cpu/event=0x3c/".
+ * "sched:sched_switch", "cpu/event=0x3c/", "uprobe:FILE:SYMBOL".
  */
 #ifndef CULPRIT_COLLECT_EVENT_H
 #define CULPRIT_COLLECT_EVENT_H

@@ -50,6 +50,8 @@ struct sampler {
 	size_t nevents;
 	struct sampler_event *events;
 	struct hmap owners;
+	bool follows;         /* not all that probes see is asked for, but */
+	struct hmap followed; /* processes (pid_t as uint64_t) and single threads */
 	struct record_queue queue;
 	struct period_source draw;
 	uint64_t redrawn;
@@ -127,6 +129,26 @@ static void note_counters(struct sampler *s)
 	}
 }
 
+static void follow(struct sampler *s, int32_t id)
+{
+	uint64_t key = (uint32_t)id;
+
+	hmap_put(&s->followed, &key, NULL);
+}
+
+static void follow_targets(struct sampler *s, const struct sampler_options *o)
+{
+	const struct sampler_target *t = &o->target;
+
+	hmap_init(&s->followed, sizeof(uint64_t), sizeof(uint64_t));
+	for (size_t i = 0; i < o->nevents && (t->npids || t->ntids); i++)
+		s->follows |= *o->events[i].probed;
+	for (size_t i = 0; i < t->npids; i++)
+		follow(s, t->pids[i]);
+	for (size_t i = 0; i < t->ntids; i++)
+		follow(s, t->tids[i]);
+}
+
 static int watch(struct sampler *s, int fd)
 {
 	/* Edges only: a ring whose task has ended would report its hang-up for ever. */
@@ -190,6 +212,7 @@ int sampler_create(const struct sampler_options *o, struct sampler **out, struct
 		return r;
 	}
 	note_counters(s);
+	follow_targets(s, o);
 	for (size_t i = 0; i < o->nevents; i++) {
 		const struct event *ev = &o->events[i];
 
@@ -210,6 +233,7 @@ void sampler_destroy(struct sampler *s)
 	driver_destroy(s->driver);
 	record_queue_deinit(&s->queue);
 	hmap_deinit(&s->owners);
+	hmap_deinit(&s->followed);
 	if (s->epoll >= 0)
 		close(s->epoll);
 	free(s->events);
@@ -317,13 +341,22 @@ static void take_ring_stack(struct delivery *d, const struct record *r, const st
 		d->sink->stack(d->sink->arg, &s, r->sample.stack);
 }
 
+/* Probes see all processes; records of forks are only of those that are asked for. */
+static bool is_asked_for(const struct sampler *s, const struct counter *c, const struct record *r)
+{
+	uint64_t pid = (uint32_t)r->pid, tid = (uint32_t)r->tid;
+
+	return !s->follows || !c->probed || hmap_get(&s->followed, &pid) ||
+	       hmap_get(&s->followed, &tid);
+}
+
 static void take_ring_sample(struct delivery *d, const struct record *r)
 {
 	const struct counter *c = owner(d->s, r->id);
 	bool has_stack = r->sample.has_user && r->sample.stack_size;
 	struct sample sample;
 
-	if (!c)
+	if (!c || !is_asked_for(d->s, c, r))
 		return;
 	sample = (struct sample){.pc = r->sample.pc,
 		.time = r->time,
@@ -383,6 +416,8 @@ static void take_record(void *arg, const struct record *r)
 			counter_unthrottle(c, r->time, books(s, c));
 		return;
 	default:
+		if (r->kind == RECORD_FORK && s->follows)
+			follow(s, r->pid);
 		d->sink->record(d->sink->arg, r);
 	}
 }

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 /* A CPU's ring: about a second of side-band records, or of samples, on a busy machine. */
-#define RING_BYTES ((size_t)512 << 10)
+#define RING_BYTES       ((size_t)512 << 10)
+#define RING_WITH_STACKS ((size_t)8 << 20)
 
 /* Bytes of stacks that come through rings, and what they may take of samples and a second. */
 #define STACK_BYTES     16384
@@ -201,6 +202,26 @@ static int open_sideband(struct opener *w, const struct sampler_task *task, int 
 	return fd;
 }
 
+/* Tracepoints and probes take other programs than we have: their samples come through the ring. */
+static bool is_counted_in_kernel(const struct opener *w, const struct event *ev)
+{
+	return w->driver && ev->attr.type != PERF_TYPE_TRACEPOINT && !*ev->probed;
+}
+
+static bool tells_user(const struct opener *w, const struct event *ev)
+{
+	return w->o->contexts && w->o->contexts != CONTEXTS_CHAIN && !is_counted_in_kernel(w, ev);
+}
+
+/* Stacks take more room; who may lock only so much memory would have none left for other CPUs. */
+static size_t ring_bytes(const struct opener *w)
+{
+	for (size_t i = 0; i < w->o->nevents && geteuid() == 0; i++)
+		if (tells_user(w, &w->o->events[i]))
+			return RING_WITH_STACKS;
+	return RING_BYTES;
+}
+
 /* Ordinary users may lock only so much memory, so smaller rings are tried too. */
 static int map_ring(struct opener *w, int fd, int cpu)
 {
@@ -208,7 +229,7 @@ static int map_ring(struct opener *w, int fd, int cpu)
 	size_t smallest = sysconf(_SC_PAGESIZE);
 	int r = -EPERM;
 
-	for (size_t size = RING_BYTES; size >= smallest; size /= 2) {
+	for (size_t size = ring_bytes(w); size >= smallest; size /= 2) {
 		r = ring_open(&ring.ring, fd, size);
 		if (r != -EPERM && r != -ENOMEM)
 			break;
@@ -256,23 +277,16 @@ static struct perf_event_attr sampling_attr(
 	attr.watermark = 1;
 	attr.disabled = 1;
 	attr.enable_on_exec = w->o->target.enable_on_exec;
+	/* Those of probes are for all processes: there is no exec that enables them. */
+	if (*ev->probed && w->o->target.enable_on_exec)
+		attr.disabled = attr.enable_on_exec = 0;
 	if (w->out->excludes_kernel && !attr.exclude_user)
 		attr.exclude_kernel = 1;
-	set_inheritance(w, task, &attr);
 	if (*ev->probed)
 		attr.config1 = (uint64_t)(uintptr_t)ev->probed;
+	else
+		set_inheritance(w, task, &attr);
 	return attr;
-}
-
-/* Tracepoints and probes take other programs than we have: their samples come through the ring. */
-static bool is_counted_in_kernel(const struct opener *w, const struct event *ev)
-{
-	return w->driver && ev->attr.type != PERF_TYPE_TRACEPOINT && !*ev->probed;
-}
-
-static bool tells_user(const struct opener *w, const struct event *ev)
-{
-	return w->o->contexts && w->o->contexts != CONTEXTS_CHAIN && !is_counted_in_kernel(w, ev);
 }
 
 /*
@@ -318,6 +332,18 @@ static int attach(struct opener *w, const struct counter *c, const struct event 
 	return 0;
 }
 
+/*
+ * The kernel reads the path of a probe again for each child that inherits it, in the child: which
+ * fails, and the fork with it. So they are for all processes, and sampler.c leaves out the others'.
+ */
+static pid_t task_of(
+	const struct opener *w, const struct event *ev, const struct sampler_task *task)
+{
+	if (w->places->cgroup >= 0)
+		return w->places->cgroup;
+	return *ev->probed ? -1 : task->id;
+}
+
 /* `teaches`: its samples are only there for their stacks. */
 static int open_counter(
 	struct opener *w, size_t event, bool teaches, const struct sampler_task *task, int cpu)
@@ -327,15 +353,16 @@ static int open_counter(
 	struct perf_event_attr attr = sampling_attr(w, ev, task);
 	struct counter c = {.event = teaches ? w->o->nevents : event,
 		.shared = attr.inherit,
+		.probed = *ev->probed,
 		.software = attr.type == PERF_TYPE_SOFTWARE || attr.type == PERF_TYPE_TRACEPOINT ||
 			    *ev->probed,
-		.copies = task->id < 0 ? 1 : (int)w->places->cpus.n};
+		.copies = task->id < 0 || *ev->probed ? 1 : (int)w->places->cpus.n};
 	int r;
 
 	set_sampling(w, ev, teaches, &attr, &c);
 	if (tells_user(w, ev))
 		ask_for_user(w, teaches, &attr);
-	c.fd = open_allowed(w, &attr, w->places->cgroup >= 0 ? w->places->cgroup : task->id, cpu);
+	c.fd = open_allowed(w, &attr, task_of(w, ev, task), cpu);
 	if (c.fd < 0)
 		return is_gone(c.fd) ? c.fd : explain_open(w, c.fd, ev, task, cpu);
 	*vec_add(&w->out->counters) = c;
@@ -359,6 +386,8 @@ static int open_task(struct opener *w, const struct sampler_task *task, int cpu,
 		r = err_errno(w->e, -errno, "side-band event on CPU %d", cpu);
 	*has_ring = true;
 	for (size_t i = 0; i < w->o->nevents && r == 0; i++) {
+		if (*w->o->events[i].probed && task != w->places->tasks.p)
+			continue;
 		r = open_counter(w, i, false, task, cpu);
 		if (r == 0 && w->o->contexts != CONTEXTS_COPIED && tells_user(w, &w->o->events[i]))
 			r = open_counter(w, i, true, task, cpu);

@@ -152,6 +152,28 @@ static bool mount_tracefs(void)
 }
 
 /* Without tracefs the text says how to get there; with it the name is looked up. */
+static void test_probes(void **state)
+{
+	struct event ev;
+	struct err e = {0};
+	int r = event_parse("uprobe:/proc/self/exe:main", &ev, &e);
+
+	(void)state;
+	if (r == -EOPNOTSUPP)
+		skip();
+	assert_int_equal(r, 0);
+	assert_string_equal(ev.name, "uprobe:test_event:main");
+	assert_true(ev.attr.config2 > 0 && ev.attr.config == 0);
+	assert_non_null(strstr(ev.probed, "/test_event"));
+	assert_int_equal(event_parse("uretprobe:/proc/self/exe:main", &ev, &e), 0);
+	assert_int_equal(ev.attr.config, 1);
+	assert_int_equal(event_parse("uprobe:/proc/self/exe:no_such_thing", &ev, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "no_such_thing"));
+	assert_int_equal(event_parse("uprobe:/proc/self/exe", &ev, &e), -EINVAL);
+	assert_int_equal(event_parse("uprobe:/no/such/file:main", &ev, &e), -ENOENT);
+	assert_int_equal(event_parse("uprobe:/proc/self/exe:0x10", &ev, &e), -EINVAL);
+}
+
 static void test_tracepoints(void **state)
 {
 	(void)state;
@@ -314,6 +336,7 @@ int main(void)
 		cmocka_unit_test(test_cycles),
 		cmocka_unit_test(test_hardware),
 		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_probes),
 		cmocka_unit_test(test_tracepoints),
 		cmocka_unit_test(test_pmu_terms),
 		cmocka_unit_test(test_pmu_named),

@@ -40,6 +40,69 @@ static void test_sample(void **state)
 	buf_deinit(&b);
 }
 
+/* As above, with what `tail` has behind it. */
+static void put_sample(struct buf *b, const uint64_t *tail, size_t n)
+{
+	uint16_t size;
+
+	perf_sample(b, 77, 0x401000, 12, 999, PERF_RECORD_MISC_USER);
+	for (size_t i = 0; i < n; i++)
+		buf_u64(b, tail[i]);
+	size = (uint16_t)b->n;
+	memcpy(b->p + offsetof(struct perf_event_header, size), &size, sizeof size);
+}
+
+static void test_registers(void **state)
+{
+	const uint64_t few[] = {PERF_SAMPLE_REGS_ABI_64, 6, 7, 8}, none[] = {0};
+	struct buf b = {0};
+	struct record r;
+
+	(void)state;
+	put_sample(&b, few, 4);
+	r = parsed(&b);
+	assert_true(r.sample.has_user);
+	assert_int_equal(r.sample.bp, 6);
+	assert_int_equal(r.sample.sp, 7);
+	assert_int_equal(r.sample.ip, 8);
+	assert_null(r.sample.stack);
+	b.n = 0;
+	put_sample(&b, none, 1);
+	assert_false(parsed(&b).sample.has_user);
+	buf_deinit(&b);
+}
+
+static void test_stack(void **state)
+{
+	uint64_t all[1 + RECORD_REGISTERS + 4] = {PERF_SAMPLE_REGS_ABI_64};
+	struct buf b = {0};
+	struct record r;
+	size_t size;
+
+	(void)state;
+	for (uint64_t i = 0; i < RECORD_REGISTERS; i++)
+		all[1 + i] = i;
+	all[18] = 16; /* room, two words, and how much of it is a stack */
+	all[19] = 0x1234;
+	all[21] = 8;
+	put_sample(&b, all, 22);
+	r = parsed(&b);
+	assert_int_equal(r.sample.sp, 7);
+	assert_int_equal(r.sample.stack_size, 8);
+	assert_memory_equal(r.sample.stack, &all[19], 8);
+	assert_memory_equal(r.sample.registers, &all[1], RECORD_REGISTERS * sizeof all[0]);
+	/* More than there is room for, and room for more than there is. */
+	all[21] = 24;
+	b.n = 0;
+	put_sample(&b, all, 22);
+	assert_int_equal(record_parse(b.p, b.n, true, &r, &size), -EBADMSG);
+	all[18] = 64;
+	b.n = 0;
+	put_sample(&b, all, 22);
+	assert_int_equal(record_parse(b.p, b.n, true, &r, &size), -EBADMSG);
+	buf_deinit(&b);
+}
+
 static void put_mmap(struct buf *b)
 {
 	buf_u32(b, 12);
@@ -325,6 +388,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sample),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_stack),
 		cmocka_unit_test(test_mmap2_with_inode),
 		cmocka_unit_test(test_mmap2_with_build_id),
 		cmocka_unit_test(test_mmap2_of_an_event_without_build_ids),

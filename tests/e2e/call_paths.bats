@@ -124,3 +124,52 @@ share() { # LOW HIGH JQ-CONDITION
 	run -2 calls --new old.db --svg
 	run -2 calls --new missing.db
 }
+
+# bats test_tags=plain
+@test "contexts that are hard to name" {
+	"$CULPRIT" record -g -F 2000 -o "$db" -- "$programs/call_cases" 1.2 2>log
+	share 0 0.03 '.known == "unknown"'
+	# Who jumped in place of a call has left no frame.
+	share 0.08 0.17 '.path[-4:] == ["main", "in_jump", "jumped_to", "worker"]'
+	share 0.08 0.17 '.path[-3:] == ["main", "in_recursion", "worker"]'
+	share 0.08 0.17 '.path[-3:] == ["main", "in_alloca", "worker"]'
+	share 0.08 0.17 '.path[-3:] == ["main", "in_longjmp", "worker"]'
+	share 0.08 0.17 '.path[-3:] == ["main", "in_vfork", "worker"]'
+	# A coroutine and a stack for signals have roots of their own.
+	share 0.08 0.17 '.path[-2:] == ["in_coroutine", "worker"] and (.path | index("main") | not)'
+	share 0.08 0.17 '.path[-2:] == ["in_handler", "worker"] and (.path | index("main") | not)'
+	# On the stack of the program, who was interrupted is below the handler.
+	share 0.08 0.17 '.path[-2:] == ["in_handler", "worker"] and (.path | index("handled"))'
+}
+
+@test "without BPF, as an ordinary user" {
+	share_programs
+	cp "$programs/callers" "$public"
+	db=$public/test.db
+	as_nobody "$public/culprit" record -g -F 2000 -o "$db" -- "$public/callers" 1 2>/dev/null
+	share 0.4 0.6 '.path[-2:] == ["first", "worker"] and .path[0] == "_start"'
+	share 0.2 0.4 '.path[-2:] == ["second", "worker"]'
+	share 0.1 0.3 '.path[-2:] == ["third", "worker"] and (.path | index("main") | not)'
+	rm "$db"
+	as_nobody "$public/culprit" record --call-graph=copy -F 500 -o "$db" -- "$public/callers" 0.4 2>/dev/null
+	share 0.9 1.01 '.known == "walked"'
+	rm -r "$public"
+}
+
+# bats test_tags=plain
+@test "chains of frame pointers" {
+	gcc -O1 -fno-omit-frame-pointer -I"$root/tests/e2e/programs" -o chained "$root/tests/e2e/programs/callers.c" -lpthread
+	"$CULPRIT" record --call-graph=fp -F 2000 -o "$db" -- ./chained 0.6 2>/dev/null
+	share 0.42 0.58 '.path[-3:] == ["main", "first", "worker"] and .known == "walked"'
+	share 0.12 0.28 '.path[-2:] == ["third", "worker"] and .path[0] == "start_thread"'
+}
+
+# bats test_tags=plain
+@test "probes in programs are sampling points" {
+	"$CULPRIT" record -g -e "uprobe:$programs/callers:worker" -c 1 -o "$db" -- "$programs/callers" 0.05 2>/dev/null
+	calls --json >out.json
+	jq -e '.event == "uprobe:callers:worker" and .total == 30' out.json
+	share 0.3 0.37 '.path[-3:] == ["main", "first", "worker"]'
+	run -2 "$CULPRIT" record -e "uprobe:$programs/callers:nobody" -- true
+	[[ $output == *"no procedure 'nobody'"* ]]
+}

@@ -53,6 +53,19 @@ epochs() { # JQ
 	"$CULPRIT" db check "$db"
 }
 
+@test "call paths of all programs, and how well they are known" {
+	"$programs/callers" 30 3>&- &
+	target=$!
+	start -g
+	sleep 1.5
+	"$CULPRIT" daemon flush --db "$db"
+	"$CULPRIT" daemon status --db "$db" --json |
+		jq -e '.stacks > 0 and .heights > 0 and .paths_unique + .paths_ranked + .paths_walked > 100 and .paths_unknown_share >= 0 and .map_bytes > 0'
+	"$CULPRIT" daemon status --db "$db" | grep -q "stacks copied"
+	"$CULPRIT" calls -i "$db" --comm callers --json |
+		jq -e '[.contexts[] | select(.path[-3:] == ["main", "first", "worker"]) | .share] | add > 0.3'
+}
+
 @test "its own cost is a row like any other" {
 	start
 	sleep 1
