@@ -20,6 +20,7 @@ struct account {
 	bool *open;       /* by part: the loss is not placed */
 	uint64_t kinds[EXACT_LINK_KINDS];
 	uint64_t gone;  /* at most so many calls of it did not come back */
+	bool torn;      /* a counter is not a number */
 	uint64_t doubt; /* a caller has lost so much, perhaps in here, where nothing shows it */
 };
 
@@ -47,6 +48,23 @@ static void sum_kinds(struct account *a)
 		a->kinds[a->function.links.p[i].kind] += a->passed[i];
 }
 
+/*
+ * What the register of a loop gained (exact_turns.h). If a signal ended the loop, its value at the
+ * start is missing, and the number is none.
+ */
+static uint64_t of_link(struct account *a, const struct exact_link *l, uint64_t counter)
+{
+	int64_t gained = (int64_t)counter;
+
+	if (!l->step)
+		return counter;
+	if (gained == INT64_MIN || gained % l->step || gained / l->step < 0) {
+		a->torn = true;
+		return 0;
+	}
+	return (uint64_t)(gained / l->step);
+}
+
 static int open_account(struct books *b, const struct exact_map_reader *r, const uint64_t *counters)
 {
 	struct account *a = xcalloc(1, sizeof *a);
@@ -68,7 +86,7 @@ static int open_account(struct books *b, const struct exact_map_reader *r, const
 
 		edges[i] = (struct graph_edge){l->from, l->to};
 		counted[i] = l->counted;
-		a->count[i] = l->counted ? counters[next++] : 0;
+		a->count[i] = l->counted ? of_link(a, l, counters[next++]) : 0;
 	}
 	graph_init(&a->graph, exact_outside(f) + 1, edges, (uint32_t)f->links.n);
 	rc = chords_recall(&a->chords, &a->graph, exact_outside(f), counted);
@@ -344,7 +362,7 @@ static uint64_t doubt(const struct books *b, struct account *a)
 			off += (uint64_t)(a->balance[i] < 0 ? -a->balance[i] : a->balance[i]);
 	if (!chords_solve(&a->chords, a->lost, a->count) && !off)
 		off = 1;
-	return off && b->source->killed && holds(a) ? UNBOUNDED : off;
+	return a->torn || (off && b->source->killed && holds(a)) ? UNBOUNDED : off;
 }
 
 static uint64_t block_count(const struct account *a, uint32_t block)

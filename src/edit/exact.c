@@ -23,6 +23,7 @@
 struct exact {
 	struct snippet *count, *check; /* check: of functions that a thread may come in by */
 	struct snippet *begin[SNIPPET_VARIABLES], *step[SNIPPET_VARIABLES], *end[SNIPPET_VARIABLES];
+	struct snippet *less[SNIPPET_VARIABLES]; /* begins, where a register counts by itself */
 	struct exact_options options;
 	uint64_t counters, bytes; /* where they are, how much */
 	uint64_t threads;         /* what the run time knows of threads; 0: they count together */
@@ -128,11 +129,15 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 		in->guided ? in->taken.p : NULL, &in->holds);
 	uint64_t *counter = xcalloc(in->model.links.n + 1, sizeof *counter);
 	for (size_t i = 0; i < in->model.links.n; i++) {
+		struct exact_link *l = &in->model.links.p[i];
+		const struct exact_place *p = &in->places.p[i];
+
 		counter[i] = in->insertions.n;
-		in->model.links.p[i].held = held[i] != EXACT_IN_MEMORY;
-		if (in->model.links.p[i].counted)
+		l->held = held[i] != EXACT_IN_MEMORY;
+		l->step = l->held ? p->step : 0;
+		if (l->counted)
 			*vec_add(&in->insertions) = (struct insertion){
-				f, in->places.p[i].how, in->places.p[i].where, held[i]};
+				f, l->step ? EXACT_NOWHERE : p->how, p->where, held[i]};
 	}
 	vec_each (hold, &in->holds)
 		*vec_add(&in->holdings) = (struct holding){f, counter[hold->link], *hold};
@@ -152,7 +157,7 @@ static void insert(struct exact *x, struct edit *e, const struct insertion *i, u
 		edit_at_entry(e, i->function, s, at);
 	else if (i->how == EXACT_ON_EDGE)
 		edit_on_edge(e, i->function, i->where, s, at);
-	else
+	else if (i->how == EXACT_BEFORE)
 		edit_before(e, i->function, i->where, s, at);
 }
 
@@ -160,8 +165,9 @@ static void insert_holding(struct exact *x, struct edit *e, const struct holding
 {
 	uint64_t at[] = {x->counters + h->counter * RT_COUNTER, x->threads};
 	unsigned v = h->hold.variable;
+	const struct snippet *begin = h->hold.turns ? x->less[v] : x->begin[v];
 
-	edit_on_edge(e, h->function, h->hold.edge, h->hold.begins ? x->begin[v] : x->end[v], at);
+	edit_on_edge(e, h->function, h->hold.edge, h->hold.begins ? begin : x->end[v], at);
 }
 
 /* ---- by thread ---- */
@@ -191,6 +197,8 @@ static int make_snippets(struct exact *x, struct err *e)
 		rc = rc ? rc : snippet_create(text, &x->step[v], e);
 		snprintf(text, sizeof text, "%s%s%s += v%u", find, atomic, where, v);
 		rc = rc ? rc : snippet_create(text, &x->end[v], e);
+		snprintf(text, sizeof text, "%s%s%s -= v%u", find, atomic, where, v);
+		rc = rc ? rc : snippet_create(text, &x->less[v], e);
 	}
 	snprintf(text, sizeof text, "%sif t0 != 0 goto on; call a0(); on:", find);
 	return rc || !x->options.per_thread ? rc : snippet_create(text, &x->check, e);
@@ -231,7 +239,8 @@ static void fill_header(const struct exact *x, struct rt_header *h)
 
 static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 {
-	struct instrumenting in = {.scene.edit = edit, .guide = x->options.guide};
+	struct instrumenting in = {
+		.scene = {.edit = edit, .turns = true}, .guide = x->options.guide};
 	struct image *im = edit_image(edit);
 	_cleanup_free_ char *path = realpath(image_path(im), NULL);
 
@@ -301,6 +310,7 @@ void exact_destroy(struct exact *x)
 		snippet_destroy(x->begin[v]);
 		snippet_destroy(x->step[v]);
 		snippet_destroy(x->end[v]);
+		snippet_destroy(x->less[v]);
 	}
 	free((char *)x->options.counts);
 	free(x);

@@ -1,6 +1,7 @@
 #include "edit/exact_loops.h"
 
 #include "base/mem.h"
+#include "edit/exact_turns.h"
 #include "edit/guess.h"
 #include "edit/snippet.h"
 #include "flow/loops.h"
@@ -42,59 +43,24 @@ static bool is_inside(const struct candidate *c, const struct holding *h, uint32
 	return node < h->flow->nblocks && c->blocks[node];
 }
 
-static bool calls_in(const struct holding *h, uint32_t block)
-{
-	const struct flow_block *b = &h->flow->blocks[block];
-	const struct flow_insn *last = &h->flow->insns[b->first + b->count - 1];
-
-	return b->end != FLOW_STOPS &&
-	       (last->kind == INSN_CALL || last->kind == INSN_CALL_INDIRECT);
-}
-
-/* Whether code on all ways in and out of it runs then and only then. */
-static bool take_edges(const struct holding *h, struct candidate *c)
+/* How often it is entered and left, and which variables are used around it. */
+static void look_around(const struct holding *h, struct candidate *c)
 {
 	const struct graph *g = &h->flow->graph;
 
+	c->in = c->left = 0;
+	c->taken = 0;
+	for (uint32_t k = 0; k < h->flow->nblocks; k++)
+		c->taken |= c->blocks[k] ? h->taken[k] : 0;
 	for (uint32_t i = 0; i < g->edges; i++) {
 		bool from = is_inside(c, h, g->edge[i].from), to = is_inside(c, h, g->edge[i].to);
-		bool shared = h->flow->edge_kind[i] == FLOW_EDGE_TABLE && h->flow->njumps > 1;
 		uint32_t other = from ? g->edge[i].to : g->edge[i].from;
 		if (from == to)
 			continue;
-		if (shared || !edit_edge_carries(h->f, i))
-			return false;
 		*(from ? &c->left : &c->in) += h->often[i];
 		if (other < h->flow->nblocks)
 			c->taken |= h->taken[other];
 	}
-	return true;
-}
-
-static bool has_inner(const struct loops *l, uint32_t loop)
-{
-	for (uint32_t i = loop + 1; i < l->n; i++)
-		if (l->loop[i].parent == loop)
-			return true;
-	return false;
-}
-
-/* Outer loops are left so seldom that a signal could lose much. */
-static bool look_at(const struct holding *h, struct candidate *c)
-{
-	if (has_inner(&h->loops, c->loop))
-		return false;
-	c->in = c->left = 0;
-	c->taken = 0;
-	for (uint32_t k = 0; k < h->flow->nblocks; k++) {
-		c->blocks[k] = loops_contain(&h->loops, c->loop, k);
-		if (!c->blocks[k])
-			continue;
-		if (calls_in(h, k))
-			return false;
-		c->taken |= h->taken[k];
-	}
-	return take_edges(h, c);
 }
 
 /* ---- counters ---- */
@@ -135,11 +101,28 @@ static void hold(struct holding *h, const struct candidate *c, uint32_t link, un
 	for (uint32_t i = 0; i < g->edges; i++) {
 		bool from = is_inside(c, h, g->edge[i].from), to = is_inside(c, h, g->edge[i].to);
 		if (from != to)
-			*vec_add(h->out) = (struct exact_hold){i, link, (uint8_t)variable, to};
+			*vec_add(h->out) = (struct exact_hold){
+				i, link, (uint8_t)variable, to, h->places->p[link].step};
 	}
 	for (uint32_t k = 0; k < h->flow->nblocks; k++)
 		if (c->blocks[k])
 			h->taken[k] |= (uint8_t)(1u << variable);
+}
+
+/* What a register of the program's counts. */
+static void hold_turns(struct holding *h, struct candidate *c)
+{
+	for (size_t i = 0; i < h->model->links.n; i++) {
+		const struct exact_place *p = &h->places->p[i];
+		unsigned v = (unsigned)__builtin_ctz(~c->taken);
+
+		if (!h->model->links.p[i].counted || !p->step || v >= SNIPPET_VARIABLES ||
+			!runs_inside(h, c, i))
+			continue;
+		edit_variable_is(h->e, h->f, v, c->blocks, p->reg);
+		hold(h, c, (uint32_t)i, v);
+		c->taken |= (uint8_t)(1u << v);
+	}
 }
 
 static void hold_in(struct holding *h, struct candidate *c)
@@ -191,8 +174,11 @@ uint8_t *exact_hold_loops(struct edit *e, struct edit_function *f, const struct 
 		c.blocks = xcalloc(f->flow->nblocks + 1, sizeof *c.blocks);
 	}
 	for (c.loop = 0; c.loop < h.loops.n; c.loop++)
-		if (look_at(&h, &c))
+		if (exact_turns_alone(f, &h.loops, c.loop, c.blocks)) {
+			look_around(&h, &c);
+			hold_turns(&h, &c);
 			hold_in(&h, &c);
+		}
 	loops_deinit(&h.loops);
 	free(h.often);
 	free(h.taken);

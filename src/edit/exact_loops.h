@@ -18,6 +18,7 @@ struct exact_hold {
 	uint32_t link;    /* whose counter it is */
 	uint8_t variable; /* v0, v1, ... */
 	bool begins;      /* set to zero; else it is added to the counter */
+	bool turns;       /* it is a register of the program's: taken from the counter, not set */
 };
 typedef VEC(struct exact_hold) exact_holds;
 

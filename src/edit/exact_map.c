@@ -18,11 +18,13 @@
  *     blocks: sleb start - end of the one before (of the first: the function's start), uleb size,
  *             u8 last, u8 call with bit 7 for padding, sleb callee - start if call is counted
  *     links:  sleb from - from of the one before, sleb to - from, u8 kind with bit 7 if counted,
- *             bit 6 if that is in a register for a while
+ *             bit 6 if that is in a register for a while, bit 5 if the counter then gains
+ *             another number than 1 each time: sleb
  */
 #define MAP_MAGIC   0x31706d7478456c43
 #define MAP_FLAG    0x80
 #define MAP_HELD    0x40
+#define MAP_STEP    0x20
 #define BLOCK_LEAST 4 /* bytes */
 #define LINK_LEAST  3
 
@@ -65,7 +67,10 @@ static void put_links(const struct exact_function *f, struct buf *out)
 	vec_each (l, &f->links) {
 		buf_sleb(out, (int64_t)l->from - from);
 		buf_sleb(out, (int64_t)l->to - l->from);
-		buf_u8(out, l->kind | (l->counted ? MAP_FLAG : 0) | (l->held ? MAP_HELD : 0));
+		buf_u8(out, l->kind | (l->counted ? MAP_FLAG : 0) | (l->held ? MAP_HELD : 0) |
+				    (l->step ? MAP_STEP : 0));
+		if (l->step)
+			buf_sleb(out, l->step);
 		from = l->from;
 	}
 }
@@ -188,9 +193,10 @@ static void read_link(struct cursor *at, uint32_t outside, uint32_t *from, struc
 	l->from = *from + (uint32_t)cursor_sleb(at);
 	l->to = l->from + (uint32_t)cursor_sleb(at);
 	kind = cursor_u8(at);
-	l->kind = kind & ~(MAP_FLAG | MAP_HELD);
+	l->kind = kind & ~(MAP_FLAG | MAP_HELD | MAP_STEP);
 	l->counted = kind & MAP_FLAG;
 	l->held = kind & MAP_HELD;
+	l->step = kind & MAP_STEP ? (int32_t)cursor_sleb(at) : 0;
 	if (!link_makes_sense(l, outside))
 		at->failed = true;
 	*from = l->from;

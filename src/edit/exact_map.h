@@ -50,7 +50,9 @@ struct exact_link {
 	uint32_t from, to; /* blocks, then tables, then the outside */
 	uint8_t kind;
 	bool counted;
-	bool held; /* in a register, until a loop is left */
+	bool held;    /* in a register, until a loop is left */
+	int32_t step; /* not 0: what the counter gains each time, for it is the program's register
+		       */
 };
 
 struct exact_function {

@@ -1,6 +1,7 @@
 #include "edit/exact_model.h"
 
 #include "edit/endings.h"
+#include "edit/exact_turns.h"
 #include "edit/guess.h"
 #include "isa/decode.h"
 
@@ -16,6 +17,7 @@ struct modelling {
 	double *often;   /* by edge of the flow */
 	bool *apart;     /* by block: its call comes back several times or never */
 	uint32_t *table; /* by block: the table node that it jumps through, GRAPH_NONE */
+	exact_turns turns;
 };
 
 /* ---- who is called ---- */
@@ -204,6 +206,31 @@ static void divide_blocks(struct modelling *m)
 			m->table[i] = m->flow->nblocks + m->out->tables++;
 }
 
+/* Blocks that a register counts have a link of their own, which costs nothing while it turns. */
+static bool can_divide(const struct modelling *m, uint32_t block)
+{
+	graph_each_out (e, &m->flow->graph, block)
+		if (m->flow->graph.edge[*e].to == m->flow->exit_node)
+			return false;
+	return !m->apart[block];
+}
+
+static void divide_turns(struct modelling *m)
+{
+	size_t n = 0;
+
+	exact_find_turns(m->scene->edit, m->function, m->often, &m->turns);
+	vec_each (t, &m->turns) {
+		bool divided = is_divided(m->flow, t->block);
+		if (!divided && (m->table[t->block] != GRAPH_NONE || !can_divide(m, t->block)))
+			continue;
+		if (!divided)
+			m->table[t->block] = m->flow->nblocks + m->out->tables++;
+		m->turns.p[n++] = *t;
+	}
+	m->turns.n = n;
+}
+
 /* ---- links ---- */
 
 static void add_link(struct modelling *m, uint32_t from, uint32_t to, enum exact_link_kind kind,
@@ -215,7 +242,8 @@ static void add_link(struct modelling *m, uint32_t from, uint32_t to, enum exact
 
 static struct exact_place on_edge(const struct modelling *m, uint32_t edge)
 {
-	struct exact_place p = {EXACT_ON_EDGE, edge, m->often[edge], 1};
+	struct exact_place p = {
+		.how = EXACT_ON_EDGE, .where = edge, .weight = m->often[edge], .price = 1};
 
 	if (!edit_edge_carries(m->function, edge))
 		p.how = EXACT_NOWHERE;
@@ -229,7 +257,8 @@ static struct exact_place on_edge(const struct modelling *m, uint32_t edge)
 /* Before the last instruction of a block: however it goes on. */
 static struct exact_place at_end(const struct modelling *m, uint32_t block)
 {
-	struct exact_place p = {EXACT_BEFORE, last_insn(m->flow, block), 0, 1};
+	struct exact_place p = {
+		.how = EXACT_BEFORE, .where = last_insn(m->flow, block), .price = 1};
 
 	graph_each_out (e, &m->flow->graph, block)
 		p.weight += m->often[*e];
@@ -251,7 +280,8 @@ static void add_edge(struct modelling *m, uint32_t edge)
 	struct exact_place place = on_edge(m, edge);
 
 	if (f->edge_kind[edge] == FLOW_EDGE_ENTRY) {
-		place = (struct exact_place){EXACT_AT_ENTRY, 0, m->often[edge], 1};
+		place = (struct exact_place){
+			.how = EXACT_AT_ENTRY, .weight = m->often[edge], .price = 1};
 		add_link(m, outside, e.to, EXACT_LINK_ENTRY, &place);
 	} else if (e.from == f->entry_node) {
 		add_link(m, outside, e.to, EXACT_LINK_ENTERED, &place);
@@ -285,6 +315,14 @@ static void add_shared(struct modelling *m, uint32_t edge)
 		add_link(m, m->table[e.from], e.to, EXACT_LINK_INSIDE, &place);
 }
 
+static void take_turn(const struct exact_turn *t, struct exact_place *place)
+{
+	place->price = t->price;
+	place->weight *= t->price;
+	place->step = t->step;
+	place->reg = t->reg;
+}
+
 static void add_links(struct modelling *m)
 {
 	const struct flow *f = m->flow;
@@ -306,6 +344,9 @@ static void add_links(struct modelling *m)
 			continue;
 		if (f->blocks[i].end == FLOW_BRANCHES)
 			place.where = f->blocks[i].first; /* fewer flags are in use there */
+		vec_each (t, &m->turns)
+			if (t->block == i)
+				take_turn(t, &place);
 		add_link(m, i, m->table[i], EXACT_LINK_INSIDE, &place);
 	}
 }
@@ -328,8 +369,11 @@ void exact_model(const struct exact_scene *s, struct edit_function *f, struct ex
 		find_tables(&m);
 	divide_blocks(&m);
 	m.often = guess_edges(s->edit, f);
+	if (s->turns)
+		divide_turns(&m);
 	add_links(&m);
 	free(m.table);
 	free(m.apart);
 	free(m.often);
+	vec_deinit(&m.turns);
 }

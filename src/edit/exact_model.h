@@ -23,6 +23,8 @@ struct exact_place {
 	uint32_t where;
 	double weight; /* how often it runs and what counting costs there, roughly */
 	double price;  /* the latter, by that of code in line */
+	int32_t step;  /* not 0: each time, this register of a loop (exact_turns.h) gains so much */
+	uint8_t reg;
 };
 
 /* What is known of all functions of an edit. */
@@ -31,6 +33,7 @@ struct exact_scene {
 	struct edit_function **functions;
 	size_t n;
 	bool *never;      /* by function: a call of it does not come back (endings.h) */
+	bool turns;       /* registers of loops may count */
 	bool has_library; /* as the function below says; where nobody asks who comes back, false */
 };
 

@@ -412,6 +412,17 @@ bool edit_variable_borrowed(struct edit *e, struct edit_function *f, unsigned v,
 	return !search_and_keep(e, f, v, blocks, BORROWED);
 }
 
+void edit_variable_is(struct edit *e __attribute__((unused)), struct edit_function *public,
+	unsigned v, const bool *blocks, uint8_t reg)
+{
+	struct function *f = (struct function *)public;
+
+	f = f->original ? f->original : f;
+	*vec_add(&f->variables) = (struct variable){.number = (uint8_t)v,
+		.reg = reg,
+		.blocks = xmemdup(blocks, public->flow->nblocks * sizeof *blocks)};
+}
+
 void variables_deinit(struct function *f)
 {
 	vec_each (v, &f->variables) {

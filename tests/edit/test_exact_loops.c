@@ -18,8 +18,23 @@ static const char program[] =
 	"^= "
 	"*q;\n"
 	"	return s; }\n"
+	"FUNCTION long walks(const long *p, const long *end) {\n"
+	"	long s = 1; for (; p < end; p++) s = s * 3 ^ *p; return s; }\n"
+	"long words[9];\n"
 	"int main(int argc, char **argv) { return (int)(calls(argc) + nested(\"some words\", "
-	"argc)); }\n";
+	"argc) + walks(words, words + 9) + walks(words, words + 4)); }\n";
+
+static int64_t word_in(const char *path, uint64_t number)
+{
+	FILE *f = fopen(path, "r");
+	int64_t word = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fseek(f, (long)number * 8, SEEK_SET), 0);
+	assert_int_equal(fread(&word, sizeof word, 1, f), 1);
+	fclose(f);
+	return word;
+}
 
 /* How many counters of a function are kept in registers. */
 static unsigned held_in(const struct buf *map, uint64_t start)
@@ -42,6 +57,29 @@ static unsigned held_in(const struct buf *map, uint64_t start)
 	return n;
 }
 
+/* What a loop's own register gains, and what that says when the program has run. */
+static void assert_turns(const struct buf *map, uint64_t start, int32_t step, int64_t turns)
+{
+	struct exact_map_reader r;
+	struct exact_function f = {0};
+	const char *counts = in_workshop("counts");
+	bool found = false;
+
+	assert_int_equal(exact_map_open(&r, map->p, map->n), 0);
+	while (exact_map_next(&r) > 0) {
+		uint64_t counter = r.first;
+		if (r.start != start)
+			continue;
+		assert_int_equal(exact_map_read(&r, &f), 0);
+		vec_each (l, &f.links) {
+			found |= l->step == step && word_in(counts, counter) == step * turns;
+			counter += l->counted;
+		}
+	}
+	assert_true(found);
+	exact_function_deinit(&f);
+}
+
 static void test_loops(void **state)
 {
 	const struct edit_options options = {.strict = true};
@@ -61,10 +99,11 @@ static void test_loops(void **state)
 	assert_true(held_in(&map, find_function(e, "tight")->procedure->start) > 0);
 	assert_true(held_in(&map, find_function(e, "nested")->procedure->start) > 0);
 	assert_int_equal(held_in(&map, find_function(e, "calls")->procedure->start), 0);
+	shell("./edited; echo $? > got; cmp got expected");
+	assert_turns(&map, find_function(e, "walks")->procedure->start, 8, 13);
 	edit_destroy(e);
 	exact_destroy(x);
 	buf_deinit(&map);
-	shell("./edited; echo $? > got; cmp got expected");
 }
 
 int main(void)
