@@ -269,6 +269,12 @@ static void make_sum(struct lowering *l, const struct statement *s, bool told)
 {
 	uint8_t value = REG_NONE;
 
+	if (plan_takes_memory(&l->plan, s)) {
+		struct address from = address_of(l, &s->right);
+
+		with(l, ENCODE_SUB, l->plan.reg[s->left.base], &from);
+		return;
+	}
 	if (!plan_is_immediate(&l->plan, &s->right))
 		value = value_in_register(l, &s->right);
 	if (!plan_is_memory(&l->plan, &s->left)) {

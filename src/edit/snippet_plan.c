@@ -70,6 +70,12 @@ bool plan_is_immediate(const struct plan *p, const struct operand *o)
 	return o->type == OPERAND_CONSTANT && !value_helpers(p, o);
 }
 
+bool plan_takes_memory(const struct plan *p, const struct statement *s)
+{
+	return s->type == STATEMENT_SUB && !plan_is_memory(p, &s->left) &&
+	       plan_is_memory(p, &s->right);
+}
+
 /* Values go to the stack one by one, what comes back to a register or through one. */
 static unsigned call_helpers(const struct plan *p, const struct statement *s)
 {
@@ -93,6 +99,8 @@ static unsigned statement_helpers(const struct plan *p, const struct statement *
 		return call_helpers(p, s);
 	if (s->type == STATEMENT_SET && !plan_is_memory(p, &s->left)) /* it helps itself */
 		return s->right.type == OPERAND_CONSTANT ? 0 : address_helpers(p, &s->right);
+	if (plan_takes_memory(p, s))
+		return address_helpers(p, &s->right);
 	if (plan_is_memory(p, &s->left))
 		n = address_helpers(p, &s->left);
 	else if (s->left.type != OPERAND_REGISTER)
@@ -266,12 +274,27 @@ static bool reads_clock(const struct snippet *s)
 	return false;
 }
 
-/* They are nobody else's; what somebody has in them already waits in a helper. */
-static void reserve_clock(struct plan *p, uint16_t *dead, uint16_t *live)
+/* Nothing is in a temporary before it is read, and it is not read again. */
+static bool reads_clock_first(const struct snippet *s)
 {
+	for (unsigned i = 1; i < s->n; i++)
+		if (s->statement[i].type == STATEMENT_CLOCK)
+			return false;
+	return s->n && s->statement[0].type == STATEMENT_CLOCK;
+}
+
+/*
+ * They are nobody else's; what somebody has in them already waits in a helper. Where the clock is
+ * read before all else, those that are dead are returned: temporaries can have them.
+ */
+static uint16_t reserve_clock(struct plan *p, uint16_t *dead, uint16_t *live)
+{
+	uint16_t free = PLAN_CLOCK & *dead;
+
 	p->taken = PLAN_CLOCK & ~*dead;
 	*dead &= (uint16_t)~PLAN_CLOCK;
 	*live &= (uint16_t)~PLAN_CLOCK;
+	return reads_clock_first(p->snippet) ? free : 0;
 }
 
 static void choose_way(struct plan *p, uint16_t dead)
@@ -288,7 +311,7 @@ static void choose_way(struct plan *p, uint16_t dead)
 		p->in_one = false;
 }
 
-static void give_rax_to_flags(struct plan *p, uint16_t *dead, uint16_t *live)
+static void give_rax_to_flags(struct plan *p, uint16_t *dead, uint16_t *live, uint16_t *behind)
 {
 	bool free = *dead & 1u << REG_RAX;
 
@@ -300,6 +323,22 @@ static void give_rax_to_flags(struct plan *p, uint16_t *dead, uint16_t *live)
 		save(p, REG_RAX);
 	*dead &= (uint16_t) ~(1u << REG_RAX);
 	*live &= (uint16_t) ~(1u << REG_RAX);
+	*behind &= (uint16_t) ~(1u << REG_RAX);
+}
+
+/* The clock's own result stays where it is if it can. */
+static uint8_t choose_temporary(
+	struct plan *p, unsigned i, uint16_t *behind, uint16_t *dead, uint16_t *live)
+{
+	uint16_t rax = 1u << REG_RAX;
+	bool result = p->snippet->statement[0].type == STATEMENT_CLOCK &&
+		      p->snippet->statement[0].left.base == i;
+	uint8_t reg = plan_choose(result ? *behind & rax : *behind & ~rax);
+
+	if (reg == REG_NONE)
+		return borrow(p, dead, live);
+	*behind &= (uint16_t) ~(1u << reg);
+	return reg;
 }
 
 void plan_make(struct plan *p)
@@ -308,21 +347,25 @@ void plan_make(struct plan *p)
 	uint16_t dead = (uint16_t)(PLAN_CANDIDATES & ~p->place->live & ~held);
 	uint16_t live = (uint16_t)(PLAN_CANDIDATES & p->place->live & ~held);
 
+	uint16_t behind = 0;
+
 	if (reads_clock(p->snippet))
-		reserve_clock(p, &dead, &live);
-	choose_way(p, dead);
+		behind = reserve_clock(p, &dead, &live);
+	choose_way(p, dead | behind);
 	p->kept_flags = flags_written(p) & (uint8_t)(p->place->live >> 16);
 	if (p->kept_flags)
-		give_rax_to_flags(p, &dead, &live);
+		give_rax_to_flags(p, &dead, &live, &behind);
 	for (unsigned i = 0; i < SNIPPET_REGISTERS; i++) {
 		if (!(p->snippet->registers & 1u << i))
 			continue;
 		if (i < SNIPPET_VARIABLE0)
-			p->reg[i] = borrow(p, &dead, &live);
+			p->reg[i] = choose_temporary(p, i, &behind, &dead, &live);
 		else
 			p->reg[i] = p->place->variable[i - SNIPPET_VARIABLE0].reg;
 	}
+	if (!p->taken) /* helpers that the clock itself needs are others */
+		dead |= behind;
 	for (unsigned n = helpers_needed(p); n; n--)
 		p->helpers |= (uint16_t)(1u << borrow(p, &dead, &live));
-	place_saved(p, dead);
+	place_saved(p, reads_clock(p->snippet) ? dead & ~PLAN_CLOCK : dead);
 }

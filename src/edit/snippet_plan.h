@@ -46,6 +46,9 @@ bool plan_is_immediate(const struct plan *p, const struct operand *o);
 bool plan_is_memory(const struct plan *p, const struct operand *o);
 bool plan_in_frame(const struct plan *p, uint8_t reg);
 
+/* A register from which memory is subtracted: no helper is needed. */
+bool plan_takes_memory(const struct plan *p, const struct statement *s);
+
 bool plan_is_step(const struct plan *p, const struct statement *s); /* by 1 or -1 */
 /* Whether the flags of the sum before tell what a comparison with 0 asks: ==, !=, <, >=. */
 bool plan_is_told(const struct snippet *s, unsigned statement);

@@ -159,8 +159,29 @@ static void add_statement(struct buf *b)
 		add_clock(b);
 }
 
+static unsigned statements(const struct buf *b)
+{
+	unsigned n = 1;
+
+	for (size_t i = 0; i < b->n; i++)
+		n += b->p[i] == ';';
+	return n;
+}
+
+/* The clock before all else, and what is made of it, as where metrics are read. */
+static void begin_with_clock(struct buf *b)
+{
+	const char *reg = some_register();
+
+	buf_printf(b, "%s = rdtsc; [a0 + %d] = %s; %s = 5; ", reg, 8 * CLOCK, reg, reg);
+}
+
 static void make_text(struct buf *b)
 {
+	static const char *const sums[] = {"t0 = 5; t0 -= v1; v1 = t0",
+		"t1 = 9; t0 = t1; t0 -= v1; [a0] += 1; [a0 + 8] += t0; v1 = t1; v0 = a5",
+		"t0 = 7; t0 -= [a0 + 8]; [a0 + 16] += t0"};
+
 	static const char *const counters[] = {"[a0] += 1", "atomic [a0] += 1", "v0 += a4",
 		"[a0 + v1*8] += 1; v0 = a5", "[a0] -= 1; if [a0] < 0 goto a2"};
 
@@ -169,8 +190,16 @@ static void make_text(struct buf *b)
 		buf_printf(b, "%s", counters[dice_below(&dice, 5)]);
 		return;
 	}
+	if (dice_chance(&dice, 20)) {
+		begin_with_clock(b);
+		buf_printf(b, "%s", sums[dice_below(&dice, 3)]);
+		return;
+	}
+	if (dice_chance(&dice, 20))
+		begin_with_clock(b);
 	buf_printf(b, "t0 = 3; t1 = a4; t2 = a5; t3 = -9; t4 = &[a0]; t5 = 2");
-	for (uint64_t n = 1 + dice_below(&dice, 6); n; n--)
+	for (uint64_t n = 1 + dice_below(&dice, 6); n && statements(b) + 10 < SNIPPET_STATEMENTS;
+		n--)
 		add_statement(b);
 	buf_printf(b, "; end:");
 }
