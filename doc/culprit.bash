@@ -139,7 +139,7 @@ _culprit() {
 		;;
 	streams)
 		_culprit_report "$previous" "$word" && return
-		options="$report -n --rows --length --coverage"
+		options="$report -n --rows --length --coverage --compare"
 		;;
 	values)
 		case $previous in

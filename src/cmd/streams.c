@@ -3,6 +3,7 @@
  */
 #include "analyze/streams.h"
 #include "analyze/call_name.h"
+#include "analyze/streams_overlap.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "cmd/cmd.h"
@@ -18,6 +19,8 @@ struct streams_view {
 	struct report report;
 	struct streams_options options;
 	struct streams *streams;
+	const char *compare; /* another database; NULL: none */
+	double overlap;
 };
 
 /* Where an instruction is: "procedure+0x12". */
@@ -83,6 +86,8 @@ static void print_json(struct streams_view *v)
 	json_kuint(&j, "lost", sum->lost);
 	json_kuint(&j, "references", sum->references);
 	json_kshare(&j, "coverage", share_of(sum->hot, sum->references));
+	if (v->compare)
+		json_kshare(&j, "overlap", v->overlap);
 	json_key(&j, "streams");
 	json_open(&j, '[');
 	for (uint64_t i = 0; i < rows_of(v); i++)
@@ -106,6 +111,11 @@ static void print_summary(const struct streams_view *v)
 	if (share_of(sum->hot, sum->references) < v->options.coverage)
 		printf("All that came twice is hot: %.0f%% was asked for.\n",
 			100 * v->options.coverage);
+	if (v->compare) {
+		printf("%.1f%% of the references are in streams that ", 100 * v->overlap);
+		cmd_put(stdout, v->compare);
+		puts(" has, too, as hot as here or less.");
+	}
 	if (sum->lost)
 		printf("%" PRIu64 " bursts found no room and are lost.\n", sum->lost);
 }
@@ -157,7 +167,7 @@ static void print_text(struct streams_view *v)
 
 /* ---- options ---- */
 
-enum { STREAMS_LENGTH = REPORT_LAST, STREAMS_COVERAGE };
+enum { STREAMS_LENGTH = REPORT_LAST, STREAMS_COVERAGE, STREAMS_COMPARE };
 
 static int streams_option(void *arg, int c, const char *value)
 {
@@ -173,6 +183,9 @@ static int streams_option(void *arg, int c, const char *value)
 			return cmd_usage("streams",
 				"--length: '%s' is not LEAST,MOST from 2 to 10000", value);
 		return 0;
+	case STREAMS_COMPARE:
+		v->compare = value;
+		return 0;
 	case STREAMS_COVERAGE:
 		if (parse_share(value, &v->options.coverage) < 0)
 			return cmd_usage("streams", "--coverage: '%s' is no share", value);
@@ -185,12 +198,28 @@ static int parse(struct streams_view *v, int argc, char **argv)
 {
 	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG,
 		{"length", required_argument, NULL, STREAMS_LENGTH},
-		{"coverage", required_argument, NULL, STREAMS_COVERAGE}, {0}};
+		{"coverage", required_argument, NULL, STREAMS_COVERAGE},
+		{"compare", required_argument, NULL, STREAMS_COMPARE}, {0}};
 	static const struct report_verb verb = {
 		"streams", ":n:" REPORT_SHORT, options, streams_option};
 	int rc = report_parse(&v->report, &verb, v, argc, argv);
 
 	return rc ? rc : report_no_operand("streams", argc, argv);
+}
+
+static int compare(struct streams_view *v, struct err *e)
+{
+	struct report other = {.input = v->compare};
+	struct streams *theirs = NULL;
+	int rc = report_select(&other, NULL, e);
+
+	if (!rc)
+		rc = streams_create(other.sel, &v->options, &theirs, e);
+	if (!rc)
+		v->overlap = streams_overlap(v->streams, theirs);
+	streams_destroy(theirs);
+	report_deinit(&other);
+	return rc;
 }
 
 static int report(struct streams_view *v, struct err *e)
@@ -199,6 +228,8 @@ static int report(struct streams_view *v, struct err *e)
 
 	if (!rc)
 		rc = streams_create(v->report.sel, &v->options, &v->streams, e);
+	if (!rc && v->compare)
+		rc = compare(v, e);
 	if (rc)
 		return rc;
 	report_pager(&v->report);

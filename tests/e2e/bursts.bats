@@ -131,6 +131,19 @@ normalise() {
 	[ $(($(wc -l <want) - $(wc -l <got))) -lt 60 ]
 }
 
+@test "runs are compared by what made their references" {
+	need_namespaces
+	walker
+	for run in all 1000:400; do
+		"$CULPRIT" record --bursts=$run --boring 0 -q -o "$run.db" -- ./walker 2000 >/dev/null
+	done
+	overlap() { "$CULPRIT" streams -i "$1" --compare "$2" --json | jq .overlap; }
+	between "$(overlap all.db all.db)" 0.98 1
+	between "$(overlap all.db 1000:400.db)" 0.8 1
+	"$CULPRIT" record --bursts=20000:50 -q -o gzip.db -- gzip -c "$(command -v bash)" >/dev/null
+	between "$(overlap all.db gzip.db)" 0 0.001
+}
+
 @test "the same events in another order are told apart" {
 	need_namespaces
 	for order in 'i \& 1' 'i < 500'; do

@@ -1,0 +1,15 @@
+/*
+ * How much two profiles of hot data streams have in common: the "exact overlap" of Hirzel and
+ * Chilimbi (2001, section 5.2). Addresses differ from run to run, so streams are the same when
+ * their access signatures are: the instructions that make the references, in their order. The
+ * overlap is the sum of the lesser of the two shares that each signature has of the references of
+ * its profile.
+ */
+#ifndef CULPRIT_ANALYZE_STREAMS_OVERLAP_H
+#define CULPRIT_ANALYZE_STREAMS_OVERLAP_H
+
+#include "analyze/streams.h"
+
+double streams_overlap(const struct streams *a, const struct streams *b); /* 0 to 1 */
+
+#endif
