@@ -326,6 +326,17 @@ size_t call_map_join(const struct call_map *m, enum stack_kind kind,
 
 /* ---- verdicts ---- */
 
+const char *call_verdict_word(enum call_verdict v)
+{
+	static const char *const words[PATH_VERDICTS] = {[PATH_PRECISE] = "precise",
+		[PATH_FIRST] = "first",
+		[PATH_AMBIGUOUS] = "ambiguous",
+		[PATH_WRONG] = "incorrect",
+		[PATH_MISSING] = "missing"};
+
+	return words[v];
+}
+
 void call_map_count(struct call_map *m, enum call_verdict verdict)
 {
 	call_tree_node(m->tree, verdict_node(m, verdict))->count++;

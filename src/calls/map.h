@@ -65,6 +65,8 @@ enum call_verdict {
 	PATH_VERDICTS,
 };
 
+const char *call_verdict_word(enum call_verdict v); /* "precise", "first", ... */
+
 struct call_map *call_map_create(void);
 void call_map_destroy(struct call_map *m); /* takes NULL */
 

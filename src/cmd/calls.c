@@ -187,6 +187,19 @@ static double precision(const struct calls_view *v)
 	return share < 0 ? NAN : share;
 }
 
+/* What the stacks said that were looked at at random. */
+static void put_verdicts(struct json *j, const struct calls_view *v)
+{
+	uint64_t verdicts[PATH_VERDICTS];
+
+	context_tree_verdicts(v->tree, verdicts);
+	json_key(j, "verdicts");
+	json_open(j, '{');
+	for (unsigned i = 0; i < PATH_VERDICTS; i++)
+		json_kuint(j, call_verdict_word((enum call_verdict)i), verdicts[i]);
+	json_close(j);
+}
+
 static void print_contexts(const struct calls_view *v)
 {
 	_cleanup_free_ const struct context_node **hot = NULL;
@@ -197,6 +210,8 @@ static void print_contexts(const struct calls_view *v)
 	json_init(&j, stdout);
 	json_open(&j, '{');
 	json_kdouble(&j, "precision", precision(v));
+	if (context_tree_sampled(v->tree))
+		put_verdicts(&j, v);
 	json_kstr(&j, "event", context_tree_sampled(v->tree));
 	json_kstr(&j, "metric", context_tree_metric(v->tree));
 	json_kdouble(&j, "total", context_tree_total(v->tree));

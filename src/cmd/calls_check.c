@@ -10,12 +10,6 @@
 
 #define WRONG_ROWS 10
 
-static const char *const verdict_words[PATH_VERDICTS] = {[PATH_PRECISE] = "precise",
-	[PATH_FIRST] = "first",
-	[PATH_AMBIGUOUS] = "ambiguous",
-	[PATH_WRONG] = "incorrect",
-	[PATH_MISSING] = "missing"};
-
 static const char *unit_of(const struct path_check *c)
 {
 	return c->counted ? CONTEXT_BY_CALLS : CONTEXT_BY_SAMPLES;
@@ -30,7 +24,7 @@ static void put_score(struct json *j, const struct call_score *s)
 		json_key(j, weighted ? "weights" : "paths");
 		json_open(j, '{');
 		for (unsigned v = 0; v < PATH_VERDICTS; v++)
-			json_kuint(j, verdict_words[v],
+			json_kuint(j, call_verdict_word(v),
 				weighted ? s->verdicts[v].weight : s->verdicts[v].paths);
 		json_close(j);
 		json_kshare(j, weighted ? "right_weights" : "right_paths",
@@ -74,7 +68,7 @@ static void print_json(const struct path_check *c, size_t rows)
 	json_open(&j, '[');
 	for (size_t i = 0; i < c->wrong.n && i < rows; i++) {
 		json_open(&j, '{');
-		json_kstr(&j, "verdict", verdict_words[c->wrong.p[i].verdict]);
+		json_kstr(&j, "verdict", call_verdict_word(c->wrong.p[i].verdict));
 		json_kuint(&j, "weight", c->wrong.p[i].weight);
 		json_kstr(&j, "path", c->wrong.p[i].path);
 		json_kstr(&j, "named", c->wrong.p[i].named);
@@ -170,7 +164,7 @@ static void print_wrong(const struct path_check *c, size_t rows)
 	for (size_t i = 0; i < c->wrong.n && i < rows; i++) {
 		const struct checked_path *p = &c->wrong.p[i];
 
-		printf("\n%" PRIu64 " %s: ", p->weight, verdict_words[p->verdict]);
+		printf("\n%" PRIu64 " %s: ", p->weight, call_verdict_word(p->verdict));
 		cmd_put(stdout, p->path);
 		if (p->named) {
 			printf("\n  named: ");

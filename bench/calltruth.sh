@@ -1,0 +1,150 @@
+#!/bin/bash
+# How right call paths are that are told by the height of the stack: Tables 2 and 3 and Figures 7 to 12
+# of Mytkowicz, Coughlin and Diwan (OOPSLA 09) for our programs. (Table 4 and what editing brings:
+# `culprit edit --disambiguate`.)
+#
+#   -t SECONDS   of learning on the other input, at least (60)
+#   -r RATE      samples a second (2000)
+#   PROGRAM...   only these
+#
+# The truth is twofold: contexts that were counted (record --context), all of them, by calls; and the
+# stacks of all samples (--call-graph=copy, --call-graph=judged).
+. "$(dirname "$0")/lib.sh"
+rounds=1 seconds=60 rate=2000
+options "$@"
+shift $((OPTIND - 1))
+"$here/program" --prepare || exit 1
+names=("$@")
+[ ${#names[@]} -gt 0 ] || mapfile -t names < <("$here/program" --names)
+
+declare -A languages=([cc1]=C++ [povray]=C++)
+
+run() { # [--other] NAME OPTION...: records it
+	local other=()
+	[ "$1" != --other ] || { other=(--other); shift; }
+	"$here/program" "${other[@]}" "$1" "$culprit" record "${@:2}" --
+}
+
+check() { # MAP TRUTH FILE
+	"$culprit" calls -i "$1" --check "$2" --json >"$3"
+}
+
+part() { # FILE KEY paths|weights CATEGORY...
+	local file=$1
+	jq -r --arg k "$2" --arg w "$3" --arg c "${*:4}" '.[$k][$w] as $v | ($v | add) as $all
+		| if $all > 0 then 100 * ($c | split(" ") | map($v[.]) | add) / $all else 0 end' "$file" |
+		awk '{ printf "%.2f", $1 }'
+}
+
+# Shares of paths with at most so many at their place, 1 to 5.
+degrees() { # FILE
+	jq -r '.by_height as $s | ($s.paths | add) as $all | [foreach $s.degrees_paths[0:5][] as $d (0; . + $d; 100 * . / $all)]
+		| map(. * 10 | round / 10 | tostring) | join(", ")' "$1"
+}
+
+judged() { # DATABASE: shares of the last recording's verdicts
+	local last
+	last=$("$culprit" db ls "$1" --json | jq '[.epochs[].id] | max')
+	"$culprit" calls -i "$1" --epoch "$last" --json -n 1 >"$work/judged.json"
+}
+verdict() { # CATEGORY...
+	jq -r --arg c "$*" '.verdicts as $v | ($v | add) as $all
+		| if $all > 0 then 100 * ($c | split(" ") | map($v[.]) | add) / $all else 0 end' "$work/judged.json" |
+		awk '{ printf "%.2f", $1 }'
+}
+
+measure() { # NAME
+	local name=$1 d=$work/$1 until
+	mkdir -p "$d"
+	run "$name" --context -o "$d/map.db"
+	run --other "$name" --context -o "$d/other.db"
+	"$culprit" calls -i "$d/map.db" --size --json | jq .nodes >"$d/nodes"
+	"$culprit" calls -i "$d/other.db" --size --json | jq .nodes >"$d/other_nodes"
+	run "$name" -g -F "$rate" -o "$d/map.db"
+	check "$d/map.db" "$d/map.db" "$d/offline.json"
+	check "$d/map.db" "$d/other.db" "$d/online.json"
+	run "$name" -g --call-graph=copy -F "$rate" -o "$d/all.db"
+	check "$d/map.db" "$d/all.db" "$d/samples.json"
+	run "$name" -g --call-graph=judged -F "$rate" -o "$d/map.db"
+	judged "$d/map.db"
+	cp "$work/judged.json" "$d/same.json"
+	# Another input, which only samples are learned from.
+	rm -f "$d/learn.db"*
+	run "$name" -g -F "$rate" -o "$d/learn.db"
+	until=$((SECONDS + seconds))
+	while [ $SECONDS -lt $until ]; do
+		run --other "$name" -g -F "$rate" -o "$d/learn.db"
+	done
+	run --other "$name" -g --call-graph=judged -F "$rate" -o "$d/learn.db"
+	judged "$d/learn.db"
+	cp "$work/judged.json" "$d/learned.json"
+	rm -f "$d"/*.db*
+}
+
+for name in "${names[@]}"; do
+	measure "$name"
+done
+
+echo "**Table 2: paths of procedures** that were called, on one input and on another."
+echo
+header program language "paths" "paths, other input" "of its paths at their heights, not compared"
+for name in "${names[@]}"; do
+	row "$name" "${languages[$name]:-C}" "$(cat "$work/$name/nodes")" "$(cat "$work/$name/other_nodes")" \
+		"$(jq .not_compared "$work/$name/offline.json")"
+done
+
+figure_of() { # FILE KEY: categories of paths, then of weights
+	local f=$1 k=$2
+	for what in paths weights; do
+		for c in precise first ambiguous incorrect missing; do
+			printf '%s\n' "$(part "$f" "$k" $what $c)"
+		done
+	done
+}
+figure_table() { # FILE.json KEY
+	header program "paths: precise, %" "first of several" ambiguous incorrect missing \
+		"calls: precise, %" "first of several" ambiguous incorrect missing
+	for name in "${names[@]}"; do
+		mapfile -t cells < <(figure_of "$work/$name/$1.json" "$2")
+		row "$name" "${cells[@]}"
+	done
+}
+echo
+echo "**Figure 11: same input, by procedure and height alone** (the truth: all contexts that were counted)."
+echo
+figure_table offline by_height
+echo
+echo "**Figure 7: the same, where samples tell one return address** if paths share a place. (The paper's figure 7 is with frames made larger.)"
+echo
+figure_table offline by_caller
+echo
+echo "**Figure 12: another input, by procedure and height alone**, map of the first input, nothing learned."
+echo
+figure_table online by_height
+echo
+echo "**Figure 9: the same, with one return address.**"
+echo
+figure_table online by_caller
+echo
+echo "**Figures 8 and 10: degree of ambiguity**: % of the paths with at most 1, 2, 3, 4, 5 paths at their place."
+echo
+header program "same input" "another input"
+for name in "${names[@]}"; do
+	row "$name" "$(degrees "$work/$name/offline.json")" "$(degrees "$work/$name/online.json")"
+done
+echo
+echo "**Samples**: what a map of counted contexts and one recording says of all stacks of another run with the same input (distinct paths, samples); how right the report of a run with the same input is; and of a run with another input, after $seconds s of learning on it, when only one sampled run of the first input was known before. Right is the likeliest path, by procedures."
+echo
+header program "distinct paths right, %" "samples right" "samples wrong" \
+	"report, same input: right" wrong missing "report, another input: right" wrong missing judged
+for name in "${names[@]}"; do
+	d=$work/$name
+	cp "$d/same.json" "$work/judged.json"
+	same=("$(verdict precise first)" "$(verdict ambiguous incorrect)" "$(verdict missing)")
+	cp "$d/learned.json" "$work/judged.json"
+	row "$name" "$(part "$d/samples.json" by_caller paths precise first)" \
+		"$(part "$d/samples.json" by_caller weights precise first)" \
+		"$(part "$d/samples.json" by_caller weights ambiguous incorrect)" "${same[@]}" \
+		"$(verdict precise first)" "$(verdict ambiguous incorrect)" "$(verdict missing)" \
+		"$(jq '.verdicts | add' "$work/judged.json")"
+done
