@@ -3,7 +3,7 @@
 # of Mytkowicz, Coughlin and Diwan (OOPSLA 09) for our programs. (Table 4 and what editing brings:
 # `culprit edit --disambiguate`.)
 #
-#   -t SECONDS   of learning on the other input, at least (60)
+#   -t SECONDS   of learning on the other input (60: what is flushed by then does not count)
 #   -r RATE      samples a second (2000)
 #   PROGRAM...   only these
 #
@@ -42,10 +42,10 @@ degrees() { # FILE
 		| map(. * 10 | round / 10 | tostring) | join(", ")' "$1"
 }
 
-judged() { # DATABASE: shares of the last recording's verdicts
+judged() { # DATABASE [FILTER...]: the verdicts of the last recording
 	local last
 	last=$("$culprit" db ls "$1" --json | jq '[.epochs[].id] | max')
-	"$culprit" calls -i "$1" --epoch "$last" --json -n 1 >"$work/judged.json"
+	"$culprit" calls -i "$1" --epoch "$last" "${@:2}" --json -n 1 >"$work/judged.json"
 }
 verdict() { # CATEGORY...
 	jq -r --arg c "$*" '.verdicts as $v | ($v | add) as $all
@@ -54,7 +54,7 @@ verdict() { # CATEGORY...
 }
 
 measure() { # NAME
-	local name=$1 d=$work/$1 until
+	local name=$1 d=$work/$1 begun
 	mkdir -p "$d"
 	run "$name" --context -o "$d/map.db"
 	run --other "$name" --context -o "$d/other.db"
@@ -68,15 +68,13 @@ measure() { # NAME
 	run "$name" -g --call-graph=judged -F "$rate" -o "$d/map.db"
 	judged "$d/map.db"
 	cp "$work/judged.json" "$d/same.json"
-	# Another input, which only samples are learned from.
-	rm -f "$d/learn.db"*
+	# Another input, which only samples are learned from: one recording of the program again and
+	# again, of which the last part counts.
 	run "$name" -g -F "$rate" -o "$d/learn.db"
-	until=$((SECONDS + seconds))
-	while [ $SECONDS -lt $until ]; do
-		run --other "$name" -g -F "$rate" -o "$d/learn.db"
-	done
-	run --other "$name" -g --call-graph=judged -F "$rate" -o "$d/learn.db"
-	judged "$d/learn.db"
+	begun=$(date +%s)
+	"$here/program" --other "$name" "$culprit" record -g --call-graph=judged -F "$rate" -o "$d/learn.db" -- \
+		bash -c 'end=$((SECONDS + $1)); while [ $SECONDS -lt $end ]; do "${@:2}"; done' - $((seconds + 20))
+	judged "$d/learn.db" --time "$((begun + seconds + 5)),"
 	cp "$work/judged.json" "$d/learned.json"
 	rm -f "$d"/*.db*
 }

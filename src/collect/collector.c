@@ -29,6 +29,9 @@
 /* How often the rings are looked at and the periods redrawn. */
 #define TURN_MS 250
 
+/* Between drains while samples begin to tell their callers: every turn. */
+#define ASKING_S 0.2
+
 #define HOUR_US (3600 * 1000000ll)
 
 struct collector {
@@ -49,6 +52,7 @@ struct collector {
 	double idle_before;             /* idle_seconds then */
 	int64_t since, flushed_until;   /* microseconds since the epoch */
 	uint64_t next_drain, next_flush, next_care; /* CLOCK_MONOTONIC ns */
+	uint64_t wishes;                            /* for callers, since the last drain */
 	uint64_t flushes, failed_flushes;
 	struct err failure;
 };
@@ -85,6 +89,7 @@ static void sink_sample(void *arg, const struct sample *s)
 		sampler_want(c->sampler, s);
 	else if (wish == CONTEXT_WISH_CALLER)
 		sampler_ask(c->sampler, s, back);
+	c->wishes += wish == CONTEXT_WISH_CALLER;
 }
 
 static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)
@@ -164,6 +169,15 @@ static struct sampler_sink sink_of(struct collector *c)
 		.arg = c};
 }
 
+/* Where samples begin to be asked which path they are on, the sooner the better. */
+static void set_drain(struct collector *c, uint64_t now)
+{
+	bool soon = c->o.sampling.contexts && c->wishes && c->o.drain_s > ASKING_S;
+
+	c->next_drain = now + (soon ? ASKING_S : c->o.drain_s) * 1e9;
+	c->wishes = 0;
+}
+
 static void drain(struct collector *c)
 {
 	struct sampler_sink sink = sink_of(c);
@@ -173,7 +187,7 @@ static void drain(struct collector *c)
 	read_upcalls(c);
 	attribution_drained(c->attribution, before);
 	collect_accounts(c);
-	c->next_drain = before + c->o.drain_s * 1e9;
+	set_drain(c, before);
 }
 
 static int put_events(struct collector *c, struct err *e)
@@ -447,7 +461,8 @@ int collector_start(struct collector *c, struct err *e)
 		attribution_scan(c->attribution, t->tids, t->ntids);
 	c->since = wall_us();
 	c->idle_before = idle_seconds(t->cpus, t->ncpus);
-	c->next_drain = now_ns() + c->o.drain_s * 1e9;
+	c->wishes = 1;
+	set_drain(c, now_ns());
 	c->next_flush = now_ns() + c->o.flush_s * 1e9;
 	c->next_care = now_ns() + 600 * 1000000000ull;
 	c->sampling = true;
