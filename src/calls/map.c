@@ -147,7 +147,7 @@ uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 
 /* ---- learning ---- */
 
-uint32_t call_map_call_from(struct call_map *m, uint32_t node, const struct call_frame *f)
+uint32_t call_map_call(struct call_map *m, uint32_t node, const struct call_frame *f)
 {
 	for (uint32_t up = node; up != CALL_NONE; up = call_tree_node(m->tree, up)->parent) {
 		const struct call_place *at = &call_tree_node(m->tree, up)->at;
@@ -252,7 +252,7 @@ uint32_t call_map_path(struct call_map *m, const struct call_prefix *prefix,
 	uint32_t node = place_prefix(m, prefix);
 
 	for (size_t i = n; i-- > 0;)
-		node = call_map_call_from(m, node, &frames[i]);
+		node = call_map_call(m, node, &frames[i]);
 	return node;
 }
 
@@ -263,7 +263,7 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 	uint32_t node = place_prefix(m, prefix), last = CALL_NONE;
 
 	for (size_t i = n; i-- > 0;)
-		path[i] = node = call_map_call_from(m, node, &frames[i]);
+		path[i] = node = call_map_call(m, node, &frames[i]);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t candidate = candidate_of(m, path[i], kind, &frames[i]);
 		struct call_node *leaf = call_tree_node(m->tree, m->candidates.p[candidate].leaf);
@@ -299,7 +299,7 @@ uint32_t call_map_teach(
 	uint32_t node, number;
 
 	call_map_height(m, caller, &above);
-	node = call_map_call_from(m, above.node, frame);
+	node = call_map_call(m, above.node, frame);
 	number = candidate_of(m, node, above.kind, frame);
 	leaf = call_tree_node(m->tree, m->candidates.p[number].leaf);
 	leaf->count = metric_sum(leaf->count, count);

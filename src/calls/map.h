@@ -89,6 +89,9 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 uint32_t call_map_path(struct call_map *m, const struct call_prefix *prefix,
 	const struct call_frame *frames, size_t n);
 
+/* The node of a call from a path: an ancestor, if it is the same procedure. */
+uint32_t call_map_call(struct call_map *m, uint32_t node, const struct call_frame *f);
+
 /*
  * For a stack whose outer frames are not known: how many of the inner ones, from the first on, are
  * below a frame whose path is known for sure, and that path. 0: there is none, or none below it.

@@ -59,7 +59,7 @@ static uint32_t guess_path(struct call_map *m, struct guess *g, const struct cal
 		if (node == CALL_NONE || (found < s.count ? found : s.count) <= *weight)
 			continue;
 		*weight = found < s.count ? found : s.count;
-		best = call_map_call_from(m, node, f);
+		best = call_map_call(m, node, f);
 	}
 	return best;
 }

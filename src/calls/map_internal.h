@@ -72,8 +72,6 @@ static inline struct place_key call_map_key(enum stack_kind kind, const struct c
 	return (struct place_key){f->image, f->procedure, f->height, kind};
 }
 
-/* The node of a call from this one: an ancestor, if it is the same procedure. */
-uint32_t call_map_call_from(struct call_map *m, uint32_t node, const struct call_frame *f);
 struct candidate *call_map_candidate(
 	const struct call_map *m, const struct place *p, uint32_t node); /* NULL: none */
 

@@ -54,6 +54,7 @@ void contexts_destroy(struct contexts *c)
 		call_trainer_destroy(p->trainer);
 	}
 	call_sites_destroy(c->sites);
+	call_callers_destroy(c->callers);
 	hmap_deinit(&c->pending);
 	hmap_deinit(&c->walked);
 	hmap_deinit(&c->frames);
@@ -77,7 +78,7 @@ uint64_t contexts_key(const struct contexts *c, uint32_t image)
 	return edge_image_key(img->kind, &img->id, img->path);
 }
 
-static const struct frames *frames_of(struct contexts *c, uint32_t image)
+const struct frames *contexts_rows(struct contexts *c, uint32_t image)
 {
 	uint64_t key = contexts_key(c, image);
 	struct image_frames *f = hmap_get(&c->frames, &key);
@@ -157,7 +158,7 @@ static bool bare_frame_size(
 static bool frame_size(struct contexts *c, const struct context_sample *s, uint64_t *size)
 {
 	const struct cached_image *img = image_cache_get(c->images, s->image);
-	const struct frames *f = frames_of(c, s->image);
+	const struct frames *f = contexts_rows(c, s->image);
 	uint64_t frame = s->where >> WHERE_FRAME_SHIFT & WHERE_FRAME, cfa;
 	uint64_t registers[FRAME_REGISTERS] = {[FRAME_RSP] = 1ull << 46};
 	uint32_t known = 1u << FRAME_RSP | 1u << FRAME_RIP | (frame ? 1u << FRAME_RBP : 0);
@@ -264,7 +265,7 @@ static const struct frames *find_rows(void *arg, uint64_t pc, uint64_t *bias)
 		!cached_image_address(image_cache_get(j->c->images, image), offset, &vaddr))
 		return NULL;
 	*bias = pc - vaddr;
-	return frames_of(j->c, image);
+	return contexts_rows(j->c, image);
 }
 
 /* From machine code's numbers to DWARF's. */

@@ -3,6 +3,7 @@
 #define CULPRIT_COLLECT_CONTEXTS_INTERNAL_H
 
 #include "base/hmap.h"
+#include "calls/callers.h"
 #include "calls/training.h"
 #include "collect/contexts.h"
 #include "collect/stack_roots.h"
@@ -62,6 +63,8 @@ struct contexts {
 	struct hmap procedures; /* struct called_procedure, all of it key */
 	struct stack_roots roots;
 	struct call_sites *sites; /* of programs that were counted */
+	struct call_callers
+		*callers; /* of images with paths that nobody has seen; NULL: none yet */
 	VEC(struct judgement) judgements;
 	struct contexts_settled settled;
 	struct contexts_statistics statistics, told; /* told: of the samples that are settled */
@@ -81,6 +84,13 @@ struct call_frame contexts_frame(
  */
 uint32_t contexts_find(struct contexts *c, const struct context_sample *s, struct call_frame *f,
 	bool *seen, uint32_t *others);
+
+/* The unwind rows of an image; NULL: it has none. */
+const struct frames *contexts_rows(struct contexts *c, uint32_t image);
+
+/* A path that the code allows, where none is known; CALL_NONE. */
+uint32_t contexts_derive(
+	struct contexts *c, const struct context_sample *s, const struct call_frame *f);
 
 /* Threads of the kernel have no program that called it. */
 bool contexts_in_kernel_thread(const struct context_sample *s);

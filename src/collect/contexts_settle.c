@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define MOST_BYTES ((size_t)64 << 20)               /* of maps and rows in memory */
+#define DERIVE_NS  1000000000ull                    /* for paths that nobody has seen, a flush */
 #define OLDEST_US  (28ll * 24 * 3600 * 1000 * 1000) /* what was learned before is not loaded */
 
 void contexts_clear_settled(struct contexts *c)
@@ -32,6 +33,7 @@ struct profile_place {
 struct settling {
 	struct contexts *c;
 	struct hmap profiles; /* struct profile_place */
+	uint64_t derived_ns;  /* spent on paths that nobody has seen */
 };
 
 static struct call_tree *tree_of(struct settling *st, uint32_t program, uint32_t who)
@@ -98,6 +100,17 @@ static const struct call_tree *known_paths(struct contexts *c, uint32_t program)
 	return call_map_tree(contexts_program(c, contexts_key(c, program))->known);
 }
 
+/* What was never seen may be derived, as long as that does not hold up others. */
+static uint32_t derive_in_time(
+	struct settling *st, const struct context_sample *s, const struct call_frame *f)
+{
+	uint64_t before = io_clock_ns(CLOCK_MONOTONIC);
+	uint32_t path = st->derived_ns < DERIVE_NS ? contexts_derive(st->c, s, f) : CALL_NONE;
+
+	st->derived_ns += io_clock_ns(CLOCK_MONOTONIC) - before;
+	return path;
+}
+
 static void settle_sample(struct settling *st, const struct pending *p)
 {
 	struct contexts *c = st->c;
@@ -110,6 +123,8 @@ static void settle_sample(struct settling *st, const struct pending *p)
 
 	if (!contexts_in_kernel_thread(s)) {
 		path = contexts_find(c, s, &f, &seen, &others);
+		if (path == CALL_NONE)
+			path = derive_in_time(st, s, &f);
 		if (path == CALL_NONE)
 			known = KNOWN_UNKNOWN;
 		else if (others || !seen)
