@@ -158,7 +158,7 @@ bool edit_wrap_call(
 	struct edit *e, struct edit_function *f, uint32_t insn, uint32_t bytes, const char **why);
 
 /*
- * A place for the variable v (0 to 4: v0 to v4) of snippets, which then keeps its value in the
+ * A place for the variable v (0 to 6: v0 to v6) of snippets, which then keeps its value in the
  * given blocks (one bool for each of the flow), at places in them and on edges between, into and
  * out of them. NULL: everywhere from the entry to the exits, across calls and into landing pads,
  * unless something else goes into the middle of the function.

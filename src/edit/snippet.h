@@ -15,7 +15,7 @@
  * Statements are divided by ";". All values have 64 bits, comparisons are signed.
  *	a0 to a7	arguments: constants that differ from place to place
  *	t0 to t5	temporaries, undefined at the start
- *	v0 to v4	variables that live through a procedure, where the place says: a register,
+ *	v0 to v6	variables that live through a procedure, where the place says: a register,
  *or a word of the frame
  *	[...]		memory: a sum of an address (a register or an argument, which comes first),
  *a register that may be multiplied by 2, 4 or 8, arguments and numbers. An argument in front is an
@@ -56,7 +56,7 @@ void snippet_destroy(struct snippet *s);
 
 unsigned snippet_arguments(const struct snippet *s); /* how many it takes */
 
-#define SNIPPET_VARIABLES 5
+#define SNIPPET_VARIABLES 7
 
 struct snippet_place {
 	uint16_t kept;    /* registers that must not be touched, not even saved and put back */

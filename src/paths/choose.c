@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "edit/guide.h"
+#include "paths/fast.h"
 #include "paths/refine.h"
 
 #include <stdlib.h>
@@ -135,6 +136,23 @@ static void take_part(const struct flow *flow, bool *blocks, bool *part, uint32_
 	}
 }
 
+/* In a register, all of it or in loops; the rest on the stack. */
+static bool have_part(struct choosing *c, bool *part)
+{
+	const struct flow *flow = c->function->flow;
+	struct edit *e = c->scene.edit;
+	const char *why;
+
+	if (edit_variable_in_register(e, c->function, c->variable, part))
+		return true;
+	if (!c->to_the_end && !c->full)
+		fast_find(c, part);
+	for (uint32_t i = 0; i < flow->nblocks; i++)
+		part[i] &= !c->fast.p[i];
+	return !memchr(part, true, flow->nblocks) ||
+	       edit_variable(e, c->function, c->variable, part, &why);
+}
+
 /* Each part has a place for the variable to itself: a loop may have a register where the rest calls
  * others. */
 static bool have_variable(struct choosing *c)
@@ -142,7 +160,6 @@ static bool have_variable(struct choosing *c)
 	const struct flow *flow = c->function->flow;
 	bool *blocks = held_blocks(c), *part = xcalloc(flow->nblocks + 1, sizeof *part);
 	uint32_t *stack = graph_numbers(flow->nblocks, 0);
-	const char *why;
 	bool had = true;
 
 	for (int i = 1; had && memchr(blocks, true, flow->nblocks); i++) {
@@ -152,7 +169,7 @@ static bool have_variable(struct choosing *c)
 			memcpy(part, blocks, flow->nblocks);
 			memset(blocks, false, flow->nblocks);
 		}
-		had = edit_variable(c->scene.edit, c->function, c->variable, part, &why);
+		had = have_part(c, part);
 	}
 	free(blocks);
 	free(part);
@@ -216,10 +233,13 @@ static void choose(struct choosing *c)
 	bool bare = false, *cut;
 
 	number_paths(c);
+	vec_reserve(&c->fast, c->graph.nodes + 1);
+	memset(c->fast.p, 0, c->graph.nodes + 1);
 	if (!have_variable(c)) {
 		forget(c);
 		cut = plan_short(&c->graph, exact_outside(&c->model.graph));
 		number(c, cut, 0);
+		memset(c->fast.p, 0, c->graph.nodes + 1);
 		free(cut);
 		bare = true;
 	}
@@ -268,4 +288,5 @@ void choosing_deinit(struct choosing *c)
 	vec_deinit(&c->weights);
 	vec_deinit(&c->cuttable);
 	vec_deinit(&c->early);
+	vec_deinit(&c->fast);
 }

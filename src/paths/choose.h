@@ -26,6 +26,7 @@ struct choosing {
 	exact_places places;
 	struct numbering numbering;
 	struct plan plan;
+	VEC(uint8_t) fast; /* by node: whether the variable is in a register of its own (fast.h) */
 	/* Inside: */
 	struct graph graph;
 	bool refined;         /* weights were counted */

@@ -17,7 +17,8 @@ enum {
 	KEY = 64,    /* or a number */
 	GIVES = 128, /* what is read is left for whom control goes to */
 	TAKES = 256, /* nothing is read: somebody left it */
-	CALL = 0,    /* somebody is called, or comes back */
+	CALL = 0,    /* somebody is called, or comes back; */
+	MOVE = 0,    /* where nothing is measured: the variable goes over */
 };
 _Static_assert(CODE_TEXTS == 2 * TAKES, "each has its place");
 
@@ -32,22 +33,32 @@ enum { TURN, TURN_BEGIN, TURN_END, TURN_END_KNOWN };
 void paths_code_deinit(struct paths_code *c)
 {
 	for (int i = 0; i < 4; i++)
-		for (int k = 0; k < 2; k++)
-			snippet_destroy(c->turns[i][k]);
+		for (int k = 0; k < 4; k++)
+			snippet_destroy(c->turns[i][k / 2][k % 2]);
+	snippet_destroy(c->moves[0]);
+	snippet_destroy(c->moves[1]);
 	vec_deinit(&c->loops);
 	for (int i = 0; i < CODE_TEXTS; i++) {
 		snippet_destroy(c->snippets[i]);
-		snippet_destroy(c->unmeasured[i]);
+		for (int k = 0; k < 4; k++)
+			snippet_destroy(c->unmeasured[k][i]);
 	}
 }
 
 /* ---- texts ---- */
 
-static const char *base_of(const struct paths_code *c, unsigned what)
+static const char *variable(const struct paths_code *c, bool fast)
 {
-	if (c->records)
-		return what & COUNT ? "v0 + v2 + a0" : "v0 + a0";
-	return what & COUNT ? "v0 + a0" : "a0";
+	return fast ? "v5" : c->records ? "v2" : "v0";
+}
+
+static const char *base_of(const struct paths_code *c, unsigned what, bool fast)
+{
+	if (c->records && what & COUNT)
+		return fast ? "v0 + v5 + a0" : "v0 + v2 + a0";
+	if (what & COUNT)
+		return fast ? "v5 + a0" : "v0 + a0";
+	return c->records ? "v0 + a0" : "a0";
 }
 
 /* Where a reading is passed on. */
@@ -70,7 +81,7 @@ static void write_reading(
 
 static void write_sums(const struct paths_code *c, unsigned what, struct buf *b)
 {
-	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what);
+	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what, false);
 
 	for (unsigned i = 0; i < c->measures.n; i++) {
 		buf_printf(b, "t0 = t%u; t0 -= v%u; ", 1 + i, 1 + i);
@@ -84,9 +95,10 @@ static void write_sums(const struct paths_code *c, unsigned what, struct buf *b)
 }
 
 /* It is read first: what counting takes belongs to what comes next. */
-static void write_end(const struct paths_code *c, unsigned what, bool measured, struct buf *b)
+static void write_end(
+	const struct paths_code *c, unsigned what, bool measured, bool fast, struct buf *b)
 {
-	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what);
+	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what, fast);
 
 	for (unsigned i = 0; measured && i < c->measures.n; i++)
 		write_reading(c, what, i, i ? "t2" : "t1", b);
@@ -108,23 +120,27 @@ static void write_call(const struct paths_code *c, unsigned what, struct buf *b)
 	}
 }
 
-static void write_text(const struct paths_code *c, unsigned what, bool measured, struct buf *b)
+/* What does not end where it is goes on in the variable of where it leads to. */
+static void write_text(
+	const struct paths_code *c, unsigned what, bool measured, unsigned fast, struct buf *b)
 {
 	bool ends = what & (COUNT | COUNTED | HASH);
-	const char *variable = c->records ? "v2" : "v0";
+	const char *from = variable(c, fast & CODE_FROM), *to = variable(c, fast & CODE_TO);
 
-	if (!(what & ~(unsigned)(GIVES | TAKES)))
+	if (measured && !(what & ~(unsigned)(GIVES | TAKES)))
 		write_call(c, what, b);
+	if (!measured && !(what & ~(unsigned)ADD) && from != to)
+		buf_printf(b, "%s = %s; ", to, from);
 	if (what & ADD)
-		buf_printf(b, "%s += a0; ", variable);
+		buf_printf(b, "%s += a0; ", to);
 	if (ends)
-		write_end(c, what, measured, b);
+		write_end(c, what, measured, fast & CODE_FROM, b);
 	for (unsigned i = 0; !ends && what & BEGIN && i < c->measures.n; i++)
 		write_reading(c, what, i, i ? "v2" : "v1", b);
 	if (what & POINT)
-		buf_printf(b, "%s = &[a1]; ", variable);
+		buf_printf(b, "%s = &[a1]; ", to);
 	if (what & KEY)
-		buf_printf(b, "%s = a1; ", variable);
+		buf_printf(b, "%s = a1; ", to);
 	b->n -= 2; /* the last divider */
 }
 
@@ -134,18 +150,19 @@ struct inserting {
 	struct paths_code *c;
 	const struct paths_body *b;
 	bool hashed;
+	unsigned fast; /* CODE_*, of the link */
 };
 
 /* Functions without v1 count, but measure nothing. */
 static const struct snippet *snippet_for(struct inserting *in, unsigned what)
 {
 	bool measured = in->b->measured;
-	struct snippet **s = measured ? &in->c->snippets[what] : &in->c->unmeasured[what];
+	struct snippet **s = measured ? &in->c->snippets[what] : &in->c->unmeasured[in->fast][what];
 	struct buf text = {0};
 	int rc = 0;
 
 	if (!*s) {
-		write_text(in->c, what, measured, &text);
+		write_text(in->c, what, measured, in->fast, &text);
 		rc = snippet_create(buf_cstr(&text), s, NULL);
 		buf_deinit(&text);
 	}
@@ -250,6 +267,27 @@ static unsigned passing(const struct inserting *in, const struct exact_link *lin
 	}
 }
 
+/* Ways in and out have one end only. */
+static unsigned fast_ends(const struct choosing *c, uint32_t link)
+{
+	const struct exact_link *l = &c->model.graph.links.p[link];
+	uint32_t outside = exact_outside(&c->model.graph);
+	bool from = c->fast.p[l->from == outside ? l->to : l->from];
+	bool to = c->fast.p[l->to == outside ? l->from : l->to];
+
+	return (from ? CODE_FROM : 0) | (to ? CODE_TO : 0);
+}
+
+static bool goes_over(const struct inserting *in, uint32_t link)
+{
+	const struct choosing *c = in->b->chosen;
+	struct graph_edge e = c->numbering.dag.edge[link];
+
+	return (in->fast == CODE_FROM || in->fast == CODE_TO) && !c->numbering.cut[link] &&
+	       e.from != c->numbering.outside && e.to != c->numbering.outside &&
+	       c->plan.held[e.from] && c->plan.held[e.to];
+}
+
 static void insert_on_link(struct inserting *in, uint32_t link)
 {
 	const struct numbering *n = &in->b->chosen->numbering;
@@ -257,6 +295,7 @@ static void insert_on_link(struct inserting *in, uint32_t link)
 	unsigned set = in->hashed || in->c->records ? KEY : POINT, begin = 0;
 	struct plan_step step = in->b->chosen->plan.step[link], next = step;
 
+	in->fast = in->b->measured ? 0 : fast_ends(in->b->chosen, link);
 	if (n->cut[link])
 		next = in->b->chosen->plan.step[n->begins[link]];
 	if (n->cut[link] || n->dag.edge[link].from == n->outside)
@@ -271,6 +310,25 @@ static void insert_on_link(struct inserting *in, uint32_t link)
 		insert(in, at, ADD, as_step(in, step.by), 0);
 	else if (begin)
 		insert(in, at, begin, 0, as_variable(in, next.by));
+	else if (goes_over(in, link))
+		insert(in, at, MOVE, 0, 0);
+}
+
+/* Before all else on the ways into loops that borrow a register, and behind it on those out. */
+static void insert_borrowing(struct inserting *in, bool into)
+{
+	static const char *const texts[] = {"v5 = v6", "v6 = v5"};
+	const struct choosing *c = in->b->chosen;
+	bool saves;
+	int rc = 0;
+
+	if (!in->c->moves[into])
+		rc = snippet_create(texts[into], &in->c->moves[into], NULL);
+	assert(!rc);
+	(void)rc;
+	for (uint32_t i = 0; i < c->function->flow->graph.edges; i++)
+		if (fast_borrows(c, i, &saves) && saves == into)
+			edit_on_edge(in->c->edit, c->function, i, in->c->moves[into], NULL);
 }
 
 /* ---- turns ---- */
@@ -279,7 +337,8 @@ static void insert_on_link(struct inserting *in, uint32_t link)
  * Leaving after n turns: n - 1 went around. The first of these ended the path that came in, in a0;
  * the others are the path of a1, and the one that leaves begins where v0 becomes a2.
  */
-static void write_turn(const struct paths_code *c, int what, bool borrowed, struct buf *b)
+static void write_turn(
+	const struct paths_code *c, int what, bool borrowed, bool fast, struct buf *b)
 {
 	const char *lock = c->atomic ? "atomic " : "", *known = c->records ? "v0 + a1" : "a1";
 
@@ -291,9 +350,9 @@ static void write_turn(const struct paths_code *c, int what, bool borrowed, stru
 		buf_printf(b, "%sv3 = 0", borrowed ? "v4 = v3; " : "");
 		return;
 	case TURN_END:
-		buf_printf(b,
-			"if v3 == 1 goto on; %s[%s] += 1; v3 -= 2; %s[%s] += v3; %s; on: ", lock,
-			base_of(c, COUNT), lock, known, c->records ? "v2 = a2" : "v0 = &[a2]");
+		buf_printf(b, "if v3 == 1 goto on; %s[%s] += 1; v3 -= 2; %s[%s] += v3; ", lock,
+			base_of(c, COUNT, fast), lock, known);
+		buf_printf(b, c->records ? "%s = a2; on: " : "%s = &[a2]; on: ", variable(c, fast));
 		break;
 	default:
 		buf_printf(b, "v3 -= 1; %s[%s] += v3; ", lock, known);
@@ -302,14 +361,15 @@ static void write_turn(const struct paths_code *c, int what, bool borrowed, stru
 		buf_printf(b, "v3 = v4");
 }
 
-static const struct snippet *turn_snippet(struct paths_code *c, int what, bool borrowed)
+static const struct snippet *turn_snippet(
+	struct paths_code *c, int what, const struct turn_loop *t, bool fast)
 {
-	struct snippet **s = &c->turns[what][borrowed];
+	struct snippet **s = &c->turns[what][t->borrowed][fast];
 	struct buf text = {0};
 	int rc = 0;
 
 	if (!*s) {
-		write_turn(c, what, borrowed, &text);
+		write_turn(c, what, t->borrowed, fast, &text);
 		rc = snippet_create(buf_cstr(&text), s, NULL);
 		buf_deinit(&text);
 	}
@@ -324,19 +384,19 @@ static void insert_turns(struct inserting *in, const struct turn_loop *t)
 	const struct exact_place *places = chosen->places.p;
 	struct plan_step end = chosen->plan.step[t->around];
 	uint64_t again = chosen->plan.step[chosen->numbering.begins[t->around]].by;
-	bool known = end.op == PLAN_COUNTED;
+	bool known = end.op == PLAN_COUNTED, fast = chosen->fast.p[t->block];
 	uint64_t at[3] = {0, counter(in, known ? end.by : again + end.by), as_variable(in, again)};
 
 	if (!known)
 		at[0] = in->c->records ? counter(in, end.by) : as_step(in, end.by);
 	edit_before(in->c->edit, chosen->function, places[t->inside].where,
-		turn_snippet(in->c, TURN, t->borrowed), NULL);
+		turn_snippet(in->c, TURN, t, fast), NULL);
 	edit_on_edge(in->c->edit, chosen->function, places[t->leaving].where,
-		turn_snippet(in->c, known ? TURN_END_KNOWN : TURN_END, t->borrowed), at);
+		turn_snippet(in->c, known ? TURN_END_KNOWN : TURN_END, t, fast), at);
 	for (uint32_t i = 0; i < in->b->model->graph.links.n; i++)
 		if (in->b->model->graph.links.p[i].to == t->block && i != t->around)
 			edit_on_edge(in->c->edit, chosen->function, places[i].where,
-				turn_snippet(in->c, TURN_BEGIN, t->borrowed), NULL);
+				turn_snippet(in->c, TURN_BEGIN, t, fast), NULL);
 }
 
 static bool is_around(const turn_loops *loops, uint32_t link)
@@ -391,9 +451,13 @@ void paths_code_insert(struct paths_code *c, const struct paths_body *b)
 		insert_on_calls(&in);
 	else if (!in.hashed && !c->measures.n)
 		turns_find(b->chosen, &c->loops);
+	if (!b->measured)
+		insert_borrowing(&in, true);
 	vec_each (t, &c->loops)
 		insert_turns(&in, t);
 	for (uint32_t i = 0; i < b->model->graph.links.n; i++)
 		if (!is_around(&c->loops, i))
 			insert_on_link(&in, i);
+	if (!b->measured)
+		insert_borrowing(&in, false);
 }

@@ -13,12 +13,17 @@
 
 #include "edit/edit.h"
 #include "edit/measure.h"
+#include "paths/fast.h"
 #include "paths/handover.h"
 #include "paths/turns.h"
 
 struct snippet;
 
 #define CODE_TEXTS 512
+
+/* Whether the variable is in a loop's own register (fast.h) where an edge comes from, and where it
+ * leads to. */
+enum { CODE_FROM = 1, CODE_TO = 2 };
 
 struct paths_code {
 	struct edit *edit;
@@ -28,9 +33,10 @@ struct paths_code {
 	bool records;   /* counters lie in a record that v0 points at; then v2 is the variable */
 	uint64_t words; /* else: where counters begin */
 	struct snippet *snippets[CODE_TEXTS];
-	struct snippet *unmeasured[CODE_TEXTS]; /* of functions that only count */
-	struct snippet *turns[4][2];            /* the second: with a borrowed register */
-	turn_loops loops;                       /* of one function */
+	struct snippet *unmeasured[4][CODE_TEXTS]; /* of functions that only count; by CODE_* */
+	struct snippet *turns[4][2][2];            /* with a borrowed register; by CODE_FROM */
+	struct snippet *moves[2]; /* a register that is borrowed: saved, put back */
+	turn_loops loops;         /* of one function */
 };
 void paths_code_deinit(struct paths_code *c);
 
