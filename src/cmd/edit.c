@@ -412,7 +412,7 @@ static int run(struct edit_verb *v)
 
 int cmd_edit(int argc, char **argv)
 {
-	struct edit_verb v = {.kind = "null"};
+	struct edit_verb v = {.kind = "null", .options.debug = true};
 	int code = parse(&v, argc, argv);
 
 	if (code < 0)

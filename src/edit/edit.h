@@ -30,6 +30,7 @@ struct edit;
 
 struct edit_options {
 	bool strict; /* fill what moved away with int3, so that whoever goes there is found out */
+	bool debug;  /* have debug information speak of the new code (edit/debug.h) */
 };
 
 struct edit_function {

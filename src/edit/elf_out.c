@@ -232,7 +232,12 @@ void elf_out_destroy(struct elf_out *o)
 		free(s->name);
 	vec_deinit(&o->segments);
 	vec_deinit(&o->sections);
+	vec_each (r, &o->replaced) {
+		free(r->name);
+		buf_deinit(&r->bytes);
+	}
 	vec_deinit(&o->symbols);
+	vec_deinit(&o->replaced);
 	vec_deinit(&o->slots);
 	vec_deinit(&o->moved);
 	buf_deinit(&o->image);
@@ -299,6 +304,15 @@ void elf_out_symbol(struct elf_out *o, const char *name, uint64_t vaddr, uint64_
 		(struct out_symbol){.name = xstrdup(name), .vaddr = vaddr, .size = size};
 }
 
+void elf_out_replace(struct elf_out *o, const char *name, struct buf *bytes)
+{
+	*vec_add(&o->replaced) = (struct out_replaced){.name = xstrdup(name),
+		.bytes = bytes ? *bytes : (struct buf){0},
+		.retired = !bytes};
+	if (bytes)
+		*bytes = (struct buf){0};
+}
+
 void elf_out_unwind(struct elf_out *o, uint64_t vaddr, uint64_t size)
 {
 	o->unwind = vaddr;
@@ -316,6 +330,11 @@ void elf_out_describe(struct elf_out *o, const char *kind, const void *more, siz
 }
 
 /* ---- what is changed ---- */
+
+const struct buf *elf_out_image(const struct elf_out *o)
+{
+	return &o->image;
+}
 
 const uint8_t *elf_out_bytes(const struct elf_out *o, uint64_t vaddr, size_t n)
 {

@@ -42,6 +42,9 @@ uint64_t elf_out_data_at(const struct elf_out *o);
 /* Once, with the size of the data: returns the page where further segments may begin. */
 uint64_t elf_out_data(struct elf_out *o, uint64_t size);
 
+/* The whole file as it was, but for what was patched. */
+const struct buf *elf_out_image(const struct elf_out *o);
+
 /* What the file has at an address; NULL when it has not so many bytes there. */
 const uint8_t *elf_out_bytes(const struct elf_out *o, uint64_t vaddr, size_t n);
 int elf_out_patch(struct elf_out *o, uint64_t vaddr, const void *bytes, size_t n, struct err *e);
@@ -77,6 +80,12 @@ void elf_out_zeros(struct elf_out *o, uint64_t vaddr, uint64_t size);
  */
 void elf_out_section(struct elf_out *o, const char *name, uint32_t type, uint64_t flags,
 	uint64_t vaddr, uint64_t size, uint64_t align);
+
+/*
+ * What a section shall hold that is not loaded; it is made when the file has none. Takes the bytes
+ * away. NULL: the section, if there is one, is called NAME.old from now on.
+ */
+void elf_out_replace(struct elf_out *o, const char *name, struct buf *bytes);
 
 /* A function for .symtab, which is made when the file has none. */
 void elf_out_symbol(struct elf_out *o, const char *name, uint64_t vaddr, uint64_t size);

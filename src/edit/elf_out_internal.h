@@ -31,6 +31,13 @@ struct out_symbol {
 	uint64_t vaddr, size;
 };
 
+/* A section that is not loaded, and what it shall hold; without bytes it gets another name. */
+struct out_replaced {
+	char *name;
+	struct buf bytes;
+	bool retired;
+};
+
 /* A word that is relocated by where the file is loaded. */
 struct out_slot {
 	uint64_t at;
@@ -53,6 +60,7 @@ struct elf_out {
 	VEC(struct out_segment) segments;
 	VEC(struct out_section) sections;
 	VEC(struct out_symbol) symbols;
+	VEC(struct out_replaced) replaced;
 };
 
 /* What the dynamic section says under a tag. */

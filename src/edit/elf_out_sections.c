@@ -86,6 +86,41 @@ static void add_new(struct tables *t)
 	}
 }
 
+static size_t find_section(const struct tables *t, const char *name)
+{
+	for (size_t i = 1; i < t->o->file.nsections; i++)
+		if (!strcmp(elf_file_section_name(&t->o->file, &t->o->file.sections[i]), name))
+			return i;
+	return 0;
+}
+
+static void replace_one(struct tables *t, const struct out_replaced *r)
+{
+	size_t i = find_section(t, r->name);
+	Elf64_Shdr *s = i ? &t->sections.p[i] : NULL;
+
+	if (s && s->sh_flags & SHF_ALLOC)
+		return;
+	if (!s) {
+		s = vec_add(&t->sections);
+		*s = (Elf64_Shdr){.sh_name = add_string(&t->names, r->name),
+			.sh_type = SHT_PROGBITS,
+			.sh_addralign = 1};
+	}
+	s->sh_flags &= ~(uint64_t)SHF_COMPRESSED;
+	append(t, s, &r->bytes);
+}
+
+static void replace(struct tables *t)
+{
+	vec_each (r, &t->o->replaced) {
+		if (r->retired)
+			rename_old(t, r->name);
+		else
+			replace_one(t, r);
+	}
+}
+
 /* ---- symbols ---- */
 
 static uint16_t section_of(const struct tables *t, uint64_t vaddr)
@@ -228,11 +263,12 @@ void out_sections(struct elf_out *o, Elf64_Ehdr *header, uint64_t at, struct buf
 	struct tables t = {.o = o, .at = at, .out = out};
 	Elf64_Shdr all = {0};
 
-	if (o->file.nsections + o->sections.n + 3 > SECTIONS_MAX)
+	if (o->file.nsections + o->sections.n + o->replaced.n + 3 > SECTIONS_MAX)
 		return;
 	take_old(&t);
 	add_new(&t);
 	place_moved(&t);
+	replace(&t);
 	add_symbols(&t);
 	put_names(&t);
 	struct buf headers = {0};

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "edit/debug.h"
 #include "edit/edit_internal.h"
 #include "edit/elf_out.h"
 #include "edit/unwind.h"
@@ -52,6 +53,8 @@ static int write_read_only(struct edit *e, uint64_t address, struct err *err)
 		e->unwind, list, e->fragments.n, entered, e, address + bytes.n, &bytes, &w, err);
 	if (r < 0)
 		return r;
+	if (e->options.debug)
+		debug_write(e, list, e->fragments.n);
 	uint64_t tables = e->tables_size;
 	elf_out_segment(e->out, address, PF_R, &bytes);
 	if (tables)

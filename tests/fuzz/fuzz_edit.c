@@ -44,7 +44,7 @@ static void check(const char *path, const struct edit_options *options)
 
 static void edit_input(int fd, const struct snippet *s, bool strict)
 {
-	const struct edit_options options = {.strict = strict};
+	const struct edit_options options = {.strict = strict, .debug = true};
 	char from[64], to[64];
 	struct edit_function **f;
 	struct edit *e;
