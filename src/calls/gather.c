@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "calls/training.h"
 #include "calls/unfold.h"
 #include "store/contexts.h"
 #include "store/edges.h"
@@ -14,7 +15,7 @@
 struct program {
 	int64_t image; /* the store's number */
 	struct call_map *map;
-	struct call_tree *samples;
+	struct call_tree *samples, *counted;
 };
 
 /* Compared as bytes. */
@@ -29,6 +30,7 @@ struct gatherer {
 	VEC(uint64_t) kernels; /* keys of images of the kernel */
 	struct hmap functions;
 	uint32_t paths; /* numbers given */
+	struct call_sites *sites;
 };
 
 /* ---- reading ---- */
@@ -41,7 +43,8 @@ static struct program *program_of(struct gatherer *g, int64_t image)
 		if (known->image == image)
 			return known;
 	p = vec_add(&g->programs);
-	*p = (struct program){image, call_map_create(), call_tree_create(NULL)};
+	*p = (struct program){
+		image, call_map_create(), call_tree_create(NULL), call_tree_create(NULL)};
 	return p;
 }
 
@@ -51,13 +54,15 @@ static int take_map(void *arg, const struct store_profile *p)
 }
 
 /* Contexts that were counted have no such metric. */
-static int take_samples(void *arg, const struct store_profile *p)
+static int take_contexts(void *arg, const struct store_profile *p)
 {
+	struct program *to = program_of(arg, p->image);
 	struct call_tree *t = call_tree_create(NULL);
 	int r = call_tree_add(t, p->data, p->size);
+	bool sampled = metric_find(call_tree_metrics(t), CONTEXT_METRIC_RANKED) >= 0;
 
-	if (!r && metric_find(call_tree_metrics(t), CONTEXT_METRIC_RANKED) >= 0)
-		r = call_tree_add(program_of(arg, p->image)->samples, p->data, p->size);
+	if (!r)
+		r = call_tree_add(sampled ? to->samples : to->counted, p->data, p->size);
 	call_tree_destroy(t);
 	return r;
 }
@@ -66,8 +71,12 @@ static int take_image(void *arg, const struct store_image *im)
 {
 	struct gatherer *g = arg;
 
+	uint64_t key = edge_image_key(im->kind, &im->identity, im->path);
+
 	if (im->kind == IMAGE_KERNEL || im->kind == IMAGE_MODULE)
-		*vec_add(&g->kernels) = edge_image_key(im->kind, &im->identity, im->path);
+		*vec_add(&g->kernels) = key;
+	if (im->kind == IMAGE_ELF)
+		call_sites_add(g->sites, key, im->path, &im->identity);
 	return 0;
 }
 
@@ -79,9 +88,19 @@ static int read_all(struct gatherer *g, struct store *s, struct err *e)
 	if (!r)
 		r = store_profiles(s, &maps, take_map, g, e);
 	if (!r)
-		r = store_profiles(s, &samples, take_samples, g, e);
+		r = store_profiles(s, &samples, take_contexts, g, e);
 	return r == -EBADMSG ? err_set(e, r, "contexts are damaged: 'culprit db check' says which")
 			     : r;
+}
+
+/* What was counted has paths that nobody sampled. */
+static void train(struct gatherer *g, struct program *p)
+{
+	struct call_trainer *t = call_trainer_create(p->counted, g->sites);
+
+	p->counted = NULL;
+	call_trainer_recall(t, p->map, p->map);
+	call_trainer_destroy(t);
 }
 
 /* ---- weights ---- */
@@ -216,10 +235,13 @@ int gather_contexts(struct store *s, uint64_t image, struct gathered *out, struc
 
 	*out = (struct gathered){0};
 	hmap_init(&g.functions, sizeof(struct function_record), sizeof(struct gathered_function));
+	g.sites = call_sites_create();
 	r = read_all(&g, s, e);
 	for (uint32_t i = 0; !r && i < g.programs.n; i++)
-		if (has_image(&g.programs.p[i], image))
+		if (has_image(&g.programs.p[i], image)) {
+			train(&g, &g.programs.p[i]);
 			add_program(&g, i);
+		}
 	if (!r && !out->contexts.n)
 		r = err_set(e, -ENOENT,
 			"no call paths of this file are known; 'culprit record -g -- COMMAND' "
@@ -227,10 +249,12 @@ int gather_contexts(struct store *s, uint64_t image, struct gathered *out, struc
 	vec_each (p, &g.programs) {
 		call_map_destroy(p->map);
 		call_tree_destroy(p->samples);
+		call_tree_destroy(p->counted);
 	}
 	vec_deinit(&g.programs);
 	vec_deinit(&g.kernels);
 	hmap_deinit(&g.functions);
+	call_sites_destroy(g.sites);
 	if (r)
 		gathered_deinit(out);
 	return r;

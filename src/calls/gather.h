@@ -1,6 +1,6 @@
 /*
- * The contexts that a database knows (path maps, and the samples that were named by them), as a
- * search for changes wants them (calls/separate.h).
+ * The contexts that a database knows (path maps, the samples that were named by them, and what was
+ * counted: calls/training.h), as a search for changes wants them (calls/separate.h).
  *
  * Samples are stored by path and not by height. A path's samples are shared out among its heights,
  * and those of several paths at one place among these, as the stacks that were walked say: that is

@@ -49,6 +49,15 @@ report() { # [OPTION...]
 	report | grep -q "larger frames .* 1.0[0-9]*x"
 }
 
+@test "paths that were counted are told apart, too" {
+	learn "$programs/confused"
+	few=$(report --json | jq .contexts)
+	"$CULPRIT" record --context -o "$db" -- "$programs/confused" 0.01 >/dev/null 2>&1
+	report --json >out.json
+	# All that main calls, sampled or not.
+	jq -e --argjson few "$few" '.contexts >= $few and .contexts >= 12 and .before.paths < 1 and .after[1].paths > .before.paths' out.json
+}
+
 @test "what is missing is said" {
 	"$CULPRIT" record -o "$db" -- true 2>/dev/null
 	run ! report
