@@ -163,6 +163,10 @@ void call_map_height(const struct call_map *m, size_t number, struct call_height
 uint32_t call_map_number(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, uint32_t node);
 
+/* How far the frames of those are that this procedure was seen to call; 0 when that differs, or
+ * was not seen. */
+int64_t call_map_usual_step(const struct call_map *m, uint64_t image, uint64_t procedure);
+
 /* That one called this frame, by what was counted: nobody saw a stack. Returns its number. */
 uint32_t call_map_teach(
 	struct call_map *m, uint32_t caller, const struct call_frame *frame, uint64_t count);

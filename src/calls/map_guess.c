@@ -71,3 +71,17 @@ uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct c
 
 	return guess_path(m, &g, frame, GUESS_DEEP, &weight);
 }
+
+int64_t call_map_usual_step(const struct call_map *m, uint64_t image, uint64_t procedure)
+{
+	int64_t down = 0;
+
+	vec_each (s, &m->steps) {
+		if (s->caller.image != image || s->caller.procedure != procedure)
+			continue;
+		if (down && down != s->down)
+			return 0;
+		down = s->down;
+	}
+	return down;
+}

@@ -170,10 +170,9 @@ static bool look_at_site(struct call_sites *s, const struct call_link *link, str
 	if (out->jump)
 		return i.kind == INSN_JUMP || i.kind == INSN_JUMP_INDIRECT || i.kind == INSN_BRANCH;
 	r = frames_at(im->frames, link->site);
-	if (!r || r->base != FRAME_RSP || r->offset <= 0)
-		return false;
-	out->rise = (uint32_t)r->offset;
-	return true;
+	if (r && r->base == FRAME_RSP && r->offset > 0)
+		out->rise = (uint32_t)r->offset;
+	return r;
 }
 
 bool call_sites_find(struct call_sites *s, const struct call_link *link, struct call_site *out)

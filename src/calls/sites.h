@@ -28,12 +28,13 @@ struct call_link {
 
 struct call_site {
 	bool jump;     /* the caller's frame is gone, the callee's in its place */
-	uint32_t rise; /* bytes that the callee's frame address is below the caller's */
+	uint32_t rise; /* bytes that the callee's frame address is below the caller's; 0: the row
+			  does not say, since it counts from another register than rsp */
 };
 
 /*
- * False when it cannot be told: the row does not count from the stack pointer, the file is not the
- * same any more, or somebody else called (a library that was given a function).
+ * False when it cannot be told: the file is not the same any more, or somebody else called (a
+ * library that was given a function).
  */
 bool call_sites_find(struct call_sites *s, const struct call_link *link, struct call_site *out);
 

@@ -12,12 +12,20 @@ struct root {
 	uint32_t first, pad; /* of the tree's nodes, linked */
 };
 
+/* A procedure with a frame pointer, and how far from its frame those are that it calls. */
+struct framed {
+	uint64_t image, procedure;
+	int64_t step; /* 0: not known */
+};
+
 struct call_trainer {
 	struct call_tree *counted;
 	struct call_sites *sites;
-	struct hmap roots; /* struct root */
-	uint32_t *next;    /* of roots: the next of the same procedure; CALL_NONE */
-	uint32_t *taught;  /* by node: the map's number; CALL_NONE */
+	const struct call_map *known; /* what frames are known by; NULL: the map that is taught */
+	struct hmap roots;            /* struct root */
+	struct hmap framed;           /* struct framed, of what was learned before the training */
+	uint32_t *next;               /* of roots: the next of the same procedure; CALL_NONE */
+	uint32_t *taught;             /* by node: the map's number; CALL_NONE */
 	uint64_t ntaught, nleft;
 };
 
@@ -30,6 +38,7 @@ struct call_trainer *call_trainer_create(struct call_tree *counted, struct call_
 	t->sites = sites;
 	t->next = xcalloc(n + 1, sizeof *t->next);
 	t->taught = xcalloc(n + 1, sizeof *t->taught);
+	hmap_init(&t->framed, sizeof(struct framed), 2 * sizeof(uint64_t));
 	hmap_init(&t->roots, sizeof(struct root), 2 * sizeof(uint64_t));
 	call_tree_settle(counted);
 	for (uint32_t i = 0; i < n; i++) {
@@ -54,9 +63,27 @@ void call_trainer_destroy(struct call_trainer *t)
 		return;
 	call_tree_destroy(t->counted);
 	hmap_deinit(&t->roots);
+	hmap_deinit(&t->framed);
 	free(t->next);
 	free(t->taught);
 	free(t);
+}
+
+/*
+ * Frames with a frame pointer are as large as they were seen to be; those with variables of
+ * changing size are not always the same.
+ */
+static int64_t usual_step(
+	struct call_trainer *t, const struct call_map *m, const struct call_place *caller)
+{
+	uint64_t key[] = {caller->image, caller->procedure};
+	bool fresh;
+	struct framed *f = hmap_put(&t->framed, key, &fresh);
+
+	if (fresh)
+		f->step = call_map_usual_step(
+			t->known ? t->known : m, caller->image, caller->procedure);
+	return f->step;
 }
 
 /* One call; false when nothing is known of it, nor of what is below. */
@@ -77,7 +104,15 @@ static bool teach_node(struct call_trainer *t, struct call_map *m, uint32_t numb
 		from = above.caller;
 	if (from == CALL_NONE)
 		return false;
-	frame.height = above.frame.height + site.rise;
+	if (!site.jump && !site.rise) {
+		int64_t usual = usual_step(t, m, &caller->at);
+
+		if (!usual)
+			return false;
+		frame.height = above.frame.height + usual;
+	} else {
+		frame.height = above.frame.height + site.rise;
+	}
 	t->taught[number] = call_map_teach(m, from, &frame, n->count);
 	return true;
 }
@@ -132,6 +167,7 @@ void call_trainer_recall(struct call_trainer *t, const struct call_map *known, s
 {
 	size_t heights = call_map_size(known);
 
+	t->known = known;
 	for (uint32_t i = 0; i < heights; i++) {
 		struct call_frame frames[RECALL_DEEP];
 		struct call_height h;
@@ -149,6 +185,7 @@ void call_trainer_recall(struct call_trainer *t, const struct call_map *known, s
 			call_map_learn(to, NULL, h.kind, frames, n);
 		call_trainer_meet(t, to, h.kind, frames, n);
 	}
+	t->known = NULL;
 }
 
 void call_trainer_sum(const struct call_trainer *t, struct call_training *sum)
