@@ -146,36 +146,53 @@ static struct place_sum place_key(const struct separate_context *c)
 	return (struct place_sum){.function = c->function, .stack = c->stack, .height = c->height};
 }
 
+/* A path's samples by its heights, into the weights of its contexts: as stacks were sampled there;
+ * where none were, as they were seen or counted. */
+static void share_out(const double *of_path, uint32_t paths,
+	const struct unfolded_context *contexts, size_t n, struct separate_context *out)
+{
+	double *sampled = xcalloc(paths + 1, sizeof *sampled);
+	double *seen = xcalloc(paths + 1, sizeof *seen);
+
+	for (size_t i = 0; i < n; i++) {
+		sampled[contexts[i].path] += (double)contexts[i].sampled;
+		seen[contexts[i].path] += (double)contexts[i].seen;
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint32_t path = contexts[i].path;
+		double part = (double)(sampled[path] > 0 ? contexts[i].sampled : contexts[i].seen);
+		double all = sampled[path] > 0 ? sampled[path] : seen[path];
+
+		out[i].weight = all > 0 ? of_path[path] * part / all : 0;
+	}
+	free(sampled);
+	free(seen);
+}
+
 static void weigh(struct gatherer *g, const struct program *p,
 	const struct unfolded_context *contexts, size_t n, struct separate_context *out)
 {
+	uint32_t paths = call_tree_size(call_map_tree(p->map));
 	double *of_path = path_samples(g, p);
-	double *walked = xcalloc(call_tree_size(call_map_tree(p->map)) + 1, sizeof *walked);
 	struct hmap places;
 
 	hmap_init(&places, sizeof(struct place_sum), offsetof(struct place_sum, weight));
-	for (size_t i = 0; i < n; i++)
-		walked[contexts[i].path] += (double)contexts[i].sampled;
+	share_out(of_path, paths, contexts, n, out);
 	for (size_t i = 0; i < n; i++) {
 		struct place_sum key = place_key(&out[i]), *s;
-		double share = contexts[i].sampled
-				       ? (double)contexts[i].sampled / walked[contexts[i].path]
-				       : 0;
 
 		s = hmap_put(&places, &key, NULL);
-		s->weight += share * of_path[contexts[i].path];
+		s->weight += out[i].weight;
 		s->sampled += (double)contexts[i].sampled;
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct place_sum key = place_key(&out[i]), *s = hmap_get(&places, &key);
 
-		out[i].weight = contexts[i].sampled
-					? s->weight * (double)contexts[i].sampled / s->sampled
-					: 0;
+		if (s->sampled > 0)
+			out[i].weight = s->weight * (double)contexts[i].sampled / s->sampled;
 	}
 	hmap_deinit(&places);
 	free(of_path);
-	free(walked);
 }
 
 /* ---- contexts ---- */
