@@ -21,13 +21,20 @@ struct rule {
 	uint32_t uses;
 };
 
-/* Symbol 0 is nobody. Pairs are kept by their first symbol, in a table of open addressing. */
+/* A pair that stands somewhere, and its first symbol; 0: the place is free. */
+struct place {
+	uint64_t pair;
+	uint32_t first;
+};
+
+/* Symbol 0 is nobody. Pairs are kept in a table of open addressing. */
 struct sequitur {
 	VEC(struct symbol) symbols;
 	VEC(struct rule) rules;
 	uint32_t free; /* symbols, linked by next */
 	size_t live, pairs, places;
-	uint32_t *table;
+	unsigned shift; /* of a hash, to be a place */
+	struct place *table;
 	uint32_t cuts;
 };
 
@@ -35,62 +42,53 @@ struct sequitur {
 
 /* ---- the table of pairs ---- */
 
-static size_t place_of(const struct sequitur *s, uint32_t first)
+static uint64_t pair_at(const struct sequitur *s, uint32_t first)
 {
-	uint64_t pair = (uint64_t)AT(s, first).value << 32 | AT(s, AT(s, first).next).value;
-
-	return (size_t)(pair * 0x9e3779b97f4a7c15u >> 20) & (s->places - 1);
+	return (uint64_t)AT(s, first).value << 32 | AT(s, AT(s, first).next).value;
 }
 
-static bool is_same_pair(const struct sequitur *s, uint32_t a, uint32_t b)
+static size_t home_of(const struct sequitur *s, uint64_t pair)
 {
-	return AT(s, a).value == AT(s, b).value &&
-	       AT(s, AT(s, a).next).value == AT(s, AT(s, b).next).value;
+	return (size_t)(pair * 0x9e3779b97f4a7c15u >> s->shift);
 }
 
-static void put_first(struct sequitur *s, uint32_t first)
+/* The place where a pair is kept, or one that is free. */
+static struct place *find_pair(const struct sequitur *s, uint64_t pair)
 {
-	size_t at = place_of(s, first);
+	size_t at = home_of(s, pair);
 
-	while (s->table[at])
+	while (s->table[at].first && s->table[at].pair != pair)
 		at = (at + 1) & (s->places - 1);
-	s->table[at] = first;
-	s->pairs++;
+	return &s->table[at];
 }
 
 static void grow_table(struct sequitur *s)
 {
-	uint32_t *old = s->table;
+	struct place *old = s->table;
 	size_t n = s->places;
 
 	s->places = n ? 2 * n : 1024;
+	s->shift = (unsigned)(64 - __builtin_ctzll(s->places));
 	s->table = xcalloc(s->places, sizeof *s->table);
-	s->pairs = 0;
 	for (size_t i = 0; i < n; i++)
-		if (old[i])
-			put_first(s, old[i]);
+		if (old[i].first)
+			*find_pair(s, old[i].pair) = old[i];
 	free(old);
 }
 
-/* The place where an equal pair is kept, or one that is free. */
-static size_t find_pair(const struct sequitur *s, uint32_t first)
+static void put_pair(struct sequitur *s, struct place *at, uint64_t pair, uint32_t first)
 {
-	size_t at = place_of(s, first);
-
-	while (s->table[at] && !is_same_pair(s, s->table[at], first))
-		at = (at + 1) & (s->places - 1);
-	return at;
+	s->pairs += !at->first;
+	*at = (struct place){pair, first};
+	if (s->pairs * 2 >= s->places)
+		grow_table(s);
 }
 
 static void keep_pair(struct sequitur *s, uint32_t first)
 {
-	size_t at;
+	uint64_t pair = pair_at(s, first);
 
-	if (s->pairs * 2 >= s->places)
-		grow_table(s);
-	at = find_pair(s, first);
-	s->pairs += !s->table[at];
-	s->table[at] = first;
+	put_pair(s, find_pair(s, pair), pair, first);
 }
 
 /* Those behind it move up, so that no place is free between one and where it belongs. */
@@ -98,15 +96,15 @@ static void close_gap(struct sequitur *s, size_t gap)
 {
 	size_t mask = s->places - 1;
 
-	for (size_t at = (gap + 1) & mask; s->table[at]; at = (at + 1) & mask) {
-		size_t home = place_of(s, s->table[at]);
+	for (size_t at = (gap + 1) & mask; s->table[at].first; at = (at + 1) & mask) {
+		size_t home = home_of(s, s->table[at].pair);
 
 		if (((at - home) & mask) < ((at - gap) & mask))
 			continue;
 		s->table[gap] = s->table[at];
 		gap = at;
 	}
-	s->table[gap] = 0;
+	s->table[gap].first = 0;
 	s->pairs--;
 }
 
@@ -117,13 +115,13 @@ static bool is_paired(const struct sequitur *s, uint32_t first)
 
 static void forget_pair(struct sequitur *s, uint32_t first)
 {
-	size_t at;
+	struct place *at;
 
 	if (!AT(s, first).next || !is_paired(s, first))
 		return;
-	at = find_pair(s, first);
-	if (s->table[at] == first)
-		close_gap(s, at);
+	at = find_pair(s, pair_at(s, first));
+	if (at->first == first)
+		close_gap(s, (size_t)(at - s->table));
 }
 
 /* ---- symbols ---- */
@@ -279,23 +277,20 @@ static void match(struct sequitur *s, uint32_t i, uint32_t other)
 /* Whether the pair was there before, and the grammar changed. */
 static bool check(struct sequitur *s, uint32_t first)
 {
-	size_t at;
+	struct place *at;
+	uint64_t pair;
 
 	if (!is_paired(s, first))
 		return false;
-	if (s->pairs * 2 >= s->places)
-		grow_table(s);
-	at = find_pair(s, first);
-	if (!s->table[at]) {
-		s->table[at] = first;
-		s->pairs++;
+	pair = pair_at(s, first);
+	at = find_pair(s, pair);
+	if (!at->first) {
+		put_pair(s, at, pair, first);
 		return false;
 	}
-	if (AT(s, s->table[at]).next == first || AT(s, first).next == s->table[at])
+	if (at->first == first || AT(s, at->first).next == first || AT(s, first).next == at->first)
 		return false;
-	if (s->table[at] == first)
-		return false;
-	match(s, first, s->table[at]);
+	match(s, first, at->first);
 	return true;
 }
 
