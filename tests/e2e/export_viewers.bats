@@ -142,6 +142,7 @@ pprof() { # DATABASE [OPTION...]: its samples as lines, by somebody who does not
 	diff want got
 }
 
+# bats test_tags=plain
 @test "wrong usage, and nothing to export" {
 	"$makedb" small "$db"
 	run "$CULPRIT" export -f counts --flat -i "$db"
@@ -155,6 +156,7 @@ pprof() { # DATABASE [OPTION...]: its samples as lines, by somebody who does not
 	done
 }
 
+# bats test_tags=plain
 @test "top --children: with what they called, recursion once" {
 	"$makedb" counted "$db"
 	"$CULPRIT" top --children -i "$db" >out
@@ -172,6 +174,7 @@ pprof() { # DATABASE [OPTION...]: its samples as lines, by somebody who does not
 	[ "$status" = 2 ] && [[ $output == *"--children goes with --by procedure only"* ]]
 }
 
+# bats test_tags=plain
 @test "sampled call paths are exported whole, and add up" {
 	need_root "call paths need BPF"
 	"$CULPRIT" record -g -F 2000 -o "$db" -- "$programs/callers" 0.3 2>/dev/null
