@@ -255,6 +255,24 @@ uint16_t unwind_registers(const struct unwind *u, uint64_t address)
 	return f ? f->registers : 0;
 }
 
+uint16_t unwind_saved(const struct unwind *u, uint64_t address)
+{
+	const struct unwind_frame *f = unwind_find_frame(u, address);
+	struct unwind_rows rows = {0};
+	uint32_t saved = 0;
+
+	if (f && unwind_read_rows(u, f, &rows))
+		vec_each (row, &rows.list) {
+			if (row->pc > address)
+				break;
+			saved = 0;
+			for (unsigned i = 0; i < 16; i++)
+				saved |= (row->row.registers[i].kind == CFI_OFFSET) << i;
+		}
+	vec_deinit(&rows.list);
+	return machine_registers(saved);
+}
+
 /* ---- pieces ---- */
 
 struct pieces {

@@ -42,6 +42,9 @@ const char *unwind_refusal(const struct unwind *u, uint64_t address);
  * found by: code that is added to it must not even borrow them.
  */
 uint16_t unwind_registers(const struct unwind *u, uint64_t address);
+/* Registers whose value in the caller lies in the frame, there: whatever is in them, nobody who
+ * walks the stack looks. */
+uint16_t unwind_saved(const struct unwind *u, uint64_t address);
 
 /*
  * Code that is not the file's, with an .eh_frame of its own: as it would be if the section were at

@@ -138,19 +138,23 @@ static uint16_t used_to_enter(const struct search *s)
 }
 
 /*
- * Registers that a callee may change anyway: neither unwinding nor anybody's landing pad has an
- * idea of what is in them.
+ * Registers that a callee may change anyway, or that the function has saved: to unwinding they are
+ * the same whatever is in them.
  */
 static bool find_borrowed(struct search *s)
 {
-	uint16_t set = (uint16_t)(PLAN_CANDIDATES & ~REGS_KEPT & ~s->touched & ~(1u << REG_RAX));
+	uint16_t set = (uint16_t)(PLAN_CANDIDATES & ~s->touched & ~(1u << REG_RAX));
 
 	if (s->calls)
 		return false;
 	set &= (uint16_t)~used_to_enter(s);
-	for (uint32_t k = 0; k < s->flow->nblocks && set; k++)
+	for (uint32_t k = 0; k < s->flow->nblocks && set; k++) {
+		uint64_t at = s->flow->blocks[k].start;
+
 		if (is_inside(s, k))
-			set &= (uint16_t)~unwind_registers(s->e->unwind, s->flow->blocks[k].start);
+			set &= (uint16_t)((~REGS_KEPT | unwind_saved(s->e->unwind, at)) &
+					  ~unwind_registers(s->e->unwind, at));
+	}
 	vec_each (v, &s->f->variables)
 		if (v->reg != REG_NONE)
 			set &= (uint16_t) ~(1u << v->reg);
