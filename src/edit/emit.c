@@ -97,20 +97,67 @@ static uint64_t place(struct piece *p, uint64_t at)
 	return p->at + p->size;
 }
 
+/* Whether the new body has room where the old one was. */
+static bool fits(const struct edit *e, const struct piece *p)
+{
+	const struct home *h = edit_home(e, p->old_start);
+
+	return h + 1 == e->homes.p + e->homes.n || p->old_start + p->size <= h[1].start;
+}
+
+/*
+ * Where hardly anything grows, all code moves by the same distance, whole pages: then it also lies
+ * in caches and predictors as it did. Returns where more code can be, 0: nothing was placed.
+ */
+static uint64_t place_alike(struct edit *e, uint64_t at)
+{
+	size_t pieces = 0, fitting = 0;
+	uint64_t size = 0, low = UINT64_MAX, high = 0;
+
+	for (size_t i = 0; i < e->nfunctions; i++) {
+		struct body *b = e->functions[i].body;
+		for (uint32_t n = 0; b && n < b->npieces; n++, pieces++) {
+			struct piece *p = &b->pieces[n];
+			if (!fits(e, p))
+				continue;
+			fitting++;
+			size += p->size;
+			low = p->old_start < low ? p->old_start : low;
+			high = p->old_start + p->size > high ? p->old_start + p->size : high;
+		}
+	}
+	if (fitting < pieces - pieces / 8 || !fitting || high - low > 2 * size + PAGE)
+		return 0;
+	uint64_t by = ((at + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - (low & ~(uint64_t)(PAGE - 1));
+	for (size_t i = 0; i < e->nfunctions; i++) {
+		struct body *b = e->functions[i].body;
+		for (uint32_t n = 0; b && n < b->npieces; n++)
+			if (fits(e, &b->pieces[n]))
+				b->pieces[n].at = b->pieces[n].old_start + by;
+	}
+	return high + by;
+}
+
+static uint64_t place_rest(struct body *b, uint32_t first, uint32_t end, uint64_t at)
+{
+	for (uint32_t n = first; b && n < end && n < b->npieces; n++)
+		if (!b->pieces[n].at)
+			at = place(&b->pieces[n], at);
+	return at;
+}
+
 /* First all that holds entries, then the parts that are seldom run, then second copies. */
 static uint64_t place_all(struct edit *e, uint64_t at)
 {
+	uint64_t behind = place_alike(e, at);
+
+	at = behind ? behind : at;
 	for (size_t i = 0; i < e->nfunctions; i++)
-		if (e->functions[i].body)
-			at = place(&e->functions[i].body->pieces[0], at);
-	for (size_t i = 0; i < e->nfunctions; i++) {
-		struct body *b = e->functions[i].body;
-		for (uint32_t n = 1; b && n < b->npieces; n++)
-			at = place(&b->pieces[n], at);
-	}
+		at = place_rest(e->functions[i].body, 0, 1, at);
+	for (size_t i = 0; i < e->nfunctions; i++)
+		at = place_rest(e->functions[i].body, 1, UINT32_MAX, at);
 	vec_each (f, &e->twins)
-		for (uint32_t n = 0; (*f)->body && n < (*f)->body->npieces; n++)
-			at = place(&(*f)->body->pieces[n], at);
+		at = place_rest((*f)->body, 0, UINT32_MAX, at);
 	return at;
 }
 

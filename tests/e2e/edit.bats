@@ -159,6 +159,12 @@ check() { # NAME COMPILER [FLAG...]
 	done
 	edit --strict a e
 	[ "$(nm e | grep -c ' [tT] work$')" = 2 ]
+	# Where nothing is added all code moves by as much, whole pages.
+	nm e | grep -wE 'work|complain|main' | sort | while read -r at _ name; do
+		echo "$name $((16#$at))"
+	done | awk '$1 in old { print ($2 - old[$1]) " " ($2 - old[$1]) % 4096 } { old[$1] = $2 }' | sort -u >moved
+	[ "$(wc -l <moved)" = 1 ]
+	grep -q ' 0$' moved
 }
 
 @test "edited files are known, have an identity of their own, and are not edited again" {
