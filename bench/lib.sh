@@ -58,6 +58,12 @@ figure() { # FORMAT EXPRESSION
 	awk "BEGIN { printf \"$1\", ${*:2} }"
 }
 
+# Ticks of the time stamp counter in a second.
+tick_rate() {
+	sed -n 's/.*tsc: Refined TSC clocksource calibration: \([0-9.]*\) MHz.*/\1e6/p' <(dmesg 2>/dev/null) | tail -1 | grep . ||
+		awk '/^cpu MHz/ { print $4 "e6"; exit }' /proc/cpuinfo
+}
+
 # Reads numbers; prints "median q1 q3 min max n".
 summary() {
 	sort -g | awk '

@@ -2,15 +2,16 @@
 # What counting paths costs on the twelve programs, and whether it is right. For each: arrays (what
 # record --paths does), refined by that run, whole paths (--full), and with the clock (--metric
 # tsc), beside exact counts; CPU times, in turns, -n: rounds. Right: the sums of all paths over every block are
-# what --exact counts. For the clock also the floor: readings times what one takes. PROGRAMS: only these.
+# what --exact counts. For the clock also the floor: readings times what one takes beside it. PROGRAMS: only these.
 . "$(dirname "$0")/lib.sh"
 rounds=5
 options "$@"
-"$here/program" --prepare && make -s -C "$root" build/bench/path_sums || exit 1
+"$here/program" --prepare && make -s -C "$root" build/bench/path_sums build/bench/readings || exit 1
 edited=$programs/edited
 mkdir -p "$edited"
 names=${PROGRAMS:-$("$here/program" --names)}
 kinds=(exact paths refined full tsc)
+MILLIONS=50 # readings of the clock that are timed by themselves
 
 seconds_of() { # FILE COMMAND...: CPU time to FILE, user and system
 	local TIMEFORMAT='%U %S' file=$1
@@ -49,6 +50,9 @@ for name in $names; do
 		cmp -s "$work/$name.exact.out" "$work/$name.$kind.out" || die "$name: other output with $kind"
 		[ "$kind" = exact ] || "$root/build/bench/path_sums" "$edited/$name.exact" "$edited/$name.$kind" >"$work/sums.$kind"
 	done
+	# After one run: what the clock's readings were, and what one takes.
+	"$culprit" record --paths --counted "$edited/$name.tsc" -o "$work/$name.tsc.db" 2>&1 >/dev/null |
+		sed -n 's/.*clock was read \([0-9]*\) times.*/\1/p' >"$work/readings.$name"
 	read -r procedures _ paths _ _ times _ < <(tr -d , <"$work/sums.paths")
 	different=()
 	for kind in paths refined full tsc; do
@@ -65,6 +69,7 @@ for round in $(seq "$rounds"); do
 		for kind in $(rotate "$round" plain "${kinds[@]}"); do
 			run_with "$name" "$kind" seconds_of "$work/time.$name.$kind"
 		done
+		seconds_of "$work/time.readings" "$root/build/bench/readings" "$MILLIONS"
 	done
 done
 header program "plain, s" exact arrays refined full tsc
@@ -83,3 +88,26 @@ for kind in "${kinds[@]}"; do
 	cells+=("$(awk '{ s += log($1) } END { printf "%+.1f%%", 100 * (exp(s / NR) - 1) }' "$work/ratios.$kind")")
 done
 row "geometric mean" "" "${cells[@]}"
+
+echo
+
+# ---- the clock, and the floor ----
+
+# The floor is what the readings alone take, back to back, on a machine that is as busy as for the others.
+reading=$(calc "$(summary <"$work/time.readings" | cut -d' ' -f1) / $MILLIONS / 1e6")
+header program "readings, M" "a reading, ns" "floor, s" "above plain, s" "over floor" "run / (plain + floor)"
+for name in $names; do
+	readings=$(cat "$work/readings.$name")
+	plain=$(summary <"$work/time.$name.plain" | cut -d' ' -f1)
+	took=$(summary <"$work/time.$name.tsc" | cut -d' ' -f1)
+	floor=$(calc "$readings * $reading")
+	calc "($took - $plain) / $floor" >>"$work/over" && echo >>"$work/over"
+	calc "$took / ($plain + $floor)" >>"$work/run" && echo >>"$work/run"
+	row "$name" "$(figure %.1f "$readings / 1e6")" "$(figure %.1f "1e9 * $reading")" "$(figure %.2f "$floor")" \
+		"$(figure %.2f "$took - $plain")" "$(tail -1 "$work/over" | xargs printf %.2f)" "$(tail -1 "$work/run" | xargs printf %.2f)"
+done
+mean() { # FILE
+	awk '{ s += log($1); n++ } END { printf "%.2f", exp(s / n) }' "$1"
+}
+row "geometric mean" "" "" "" "" "$(mean "$work/over")" "$(mean "$work/run")"
+goal "the clock: at most 25% above the floor" "$(mean "$work/over") <= 1.25"

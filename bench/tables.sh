@@ -129,11 +129,6 @@ table_2() {
 	done
 }
 
-tick_rate() {
-	sed -n 's/.*tsc: Refined TSC clocksource calibration: \([0-9.]*\) MHz.*/\1e6/p' <(dmesg 2>/dev/null) | tail -1 | grep . ||
-		awk '/^cpu MHz/ { print $4 "e6"; exit }' /proc/cpuinfo
-}
-
 # ---- 3: how large the tree is ----
 
 table_3() {

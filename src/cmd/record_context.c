@@ -191,8 +191,11 @@ static int read_all(struct edited_run *r, struct err *e)
 /* Two readings for a call, or three: about what a path takes in which nothing happens. */
 static void say_measuring(const struct context_own *own)
 {
-	double each = paths_calibrate();
+	double each = paths_calibrate(), reading = paths_calibrate_reading();
 
+	cmd_note("the clock was read %" PRIu64 " times at least (at calls, at returns), at %.1f "
+		 "ticks each: %.0f million ticks",
+		2 * own->entries, reading, reading * 2 * (double)own->entries / 1e6);
 	cmd_note("what was measured includes about %.0f ticks of measuring for each entry: %.0f%% "
 		 "of all",
 		each, own->ticks ? 100 * each * (double)own->entries / (double)own->ticks : 0);
