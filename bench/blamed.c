@@ -59,7 +59,7 @@ static int print_image(struct selection *sel, struct selected_image *im,
 	const struct frequencies_row *rows;
 	struct frequencies *f;
 	size_t n;
-	int rc = frequencies_create(sel, im, &f, e);
+	int rc = frequencies_create(sel, im, machine, &f, e);
 
 	if (rc)
 		return rc;

@@ -2,16 +2,21 @@
 
 #include "analyze/counted.h"
 #include "analyze/even.h"
-#include "analyze/ties.h"
+#include "analyze/scales.h"
+#include "analyze/why.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/vec.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* Weights want frequencies, and these the weights: more turns change nothing any more. */
 enum { TURNS = 2 };
+
+/* The time of fewer samples than these says little, and there are many such procedures. */
+enum { TIMED = 50 };
 
 struct frequencies {
 	VEC(struct frequencies_row) rows;
@@ -74,8 +79,25 @@ static int estimate_again(
 	return rc;
 }
 
-int frequencies_create(
-	struct selection *sel, struct selected_image *im, struct frequencies **out, struct err *e)
+/* Each row's scale, by all that is known of the image. */
+static void find_scales(struct frequencies *f, const struct why_machine *machine)
+{
+	double *tempo = xcalloc(f->rows.n + 1, sizeof *tempo);
+
+	for (size_t i = 0; i < f->rows.n; i++) {
+		const struct frequencies_row *row = &f->rows.p[i];
+		struct err none;
+
+		if (!machine || !row->evidence->timed || row->evidence->total < TIMED ||
+			why_tempo(row->evidence, row->frequency, machine, &tempo[i], &none))
+			tempo[i] = NAN;
+	}
+	scales_apply(f->rows.p, f->rows.n, tempo);
+	free(tempo);
+}
+
+int frequencies_create(struct selection *sel, struct selected_image *im,
+	const struct why_machine *machine, struct frequencies **out, struct err *e)
 {
 	struct frequencies *f = xcalloc(1, sizeof *f);
 	const struct evidence_procedure *list;
@@ -97,7 +119,7 @@ int frequencies_create(
 		return rc;
 	}
 	vec_sort(&f->rows, by_procedure);
-	ties_apply(f->rows.p, f->rows.n);
+	find_scales(f, machine);
 	*out = f;
 	return 0;
 }

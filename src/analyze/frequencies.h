@@ -11,6 +11,7 @@
 
 struct err;
 struct frequencies;
+struct why_machine;
 
 struct frequencies_row {
 	uint32_t procedure; /* its number in the image */
@@ -18,8 +19,9 @@ struct frequencies_row {
 	struct frequency *frequency;
 };
 
-int frequencies_create(
-	struct selection *sel, struct selected_image *im, struct frequencies **out, struct err *e);
+/* The machine tells scales by how long code takes (why.h); NULL: they come without that. */
+int frequencies_create(struct selection *sel, struct selected_image *im,
+	const struct why_machine *machine, struct frequencies **out, struct err *e);
 void frequencies_destroy(struct frequencies *f);
 
 /* Rows are by procedure. */

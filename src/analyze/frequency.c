@@ -33,6 +33,9 @@
 #define STAYS 0.3
 /* A scale is known when the samples' blocks have an absolute error below, in the mean. */
 #define SCALE_KNOWN 0.28
+/* One that others told is known when what they say has an error below, and with the blocks' own. */
+#define TOLD       0.175
+#define TOLD_KNOWN 0.36
 
 /* ---- anchors ---- */
 
@@ -373,7 +376,7 @@ void frequency_rescale(struct frequency *f, const struct evidence *ev, double fa
 	multiply(f->block, f->flow->nblocks, factor);
 	multiply(f->edge, f->flow->graph.edges, factor);
 	all = samples > 0 ? sqrt(error * error + sum / samples) : 1;
-	if (!f->converged || all > SCALE_KNOWN)
+	if (!f->converged || error > TOLD || all > TOLD_KNOWN)
 		return;
 	f->scale = FREQUENCY_KNOWN;
 	f->scale_low = exp(-NINETY * all);

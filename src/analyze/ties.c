@@ -12,16 +12,13 @@
 /* A procedure whose calls were hardly seen to be shared out as it is said. */
 #define SHARE_DOUBT  0.5
 #define FEWEST_CALLS 10
-/* Several ways to the same scale have errors in common. */
-#define AT_LEAST 0.6
 
-/* Calls of one procedure by another, by both sides: what each makes of them, and the error. */
-struct tie {
+/* Calls of one procedure by another, as the caller has them. */
+struct calls {
 	uint32_t caller, callee; /* rows */
 	double calls;            /* by the flow of the caller */
 	double doubt;            /* variances of the call sites' counts, weighted with these */
 	double seen;             /* returns */
-	double step, variance;   /* scale of the callee over that of the caller, as a logarithm */
 };
 
 /* A call site and one that it calls. */
@@ -37,12 +34,12 @@ struct span {
 };
 
 struct ties {
-	struct frequencies_row *rows;
+	const struct frequencies_row *rows;
 	size_t n;
 	VEC(struct span) spans;
 	double *returns; /* by row: seen, to wherever */
 	VEC(struct site) sites;
-	VEC(struct tie) ties;
+	VEC(struct calls) calls;
 };
 
 /* ---- who calls whom ---- */
@@ -120,7 +117,7 @@ static int by_site(const void *a, const void *b)
 
 static int by_ends(const void *a, const void *b)
 {
-	const struct tie *x = a, *y = b;
+	const struct calls *x = a, *y = b;
 
 	if (x->caller != y->caller)
 		return x->caller < y->caller ? -1 : 1;
@@ -150,7 +147,7 @@ static void share_out(struct ties *t)
 			const struct estimate *e = &t->rows[s->caller].frequency->block[s->block];
 			double calls = e->count * s->seen / all;
 
-			*vec_add(&t->ties) = (struct tie){.caller = s->caller,
+			*vec_add(&t->calls) = (struct calls){.caller = s->caller,
 				.callee = s->callee,
 				.calls = calls,
 				.doubt = calls * variance_of(e),
@@ -163,19 +160,19 @@ static void add_up(struct ties *t)
 {
 	size_t kept = 0;
 
-	vec_sort(&t->ties, by_ends);
-	for (size_t i = 0; i < t->ties.n; i++) {
-		struct tie *one = &t->ties.p[i];
+	vec_sort(&t->calls, by_ends);
+	for (size_t i = 0; i < t->calls.n; i++) {
+		struct calls *one = &t->calls.p[i];
 
-		if (kept && !by_ends(&t->ties.p[kept - 1], one)) {
-			t->ties.p[kept - 1].calls += one->calls;
-			t->ties.p[kept - 1].doubt += one->doubt;
-			t->ties.p[kept - 1].seen += one->seen;
+		if (kept && !by_ends(&t->calls.p[kept - 1], one)) {
+			t->calls.p[kept - 1].calls += one->calls;
+			t->calls.p[kept - 1].doubt += one->doubt;
+			t->calls.p[kept - 1].seen += one->seen;
 		} else {
-			t->ties.p[kept++] = *one;
+			t->calls.p[kept++] = *one;
 		}
 	}
-	t->ties.n = kept;
+	t->calls.n = kept;
 }
 
 /* ---- what a tie says ---- */
@@ -189,110 +186,43 @@ static const struct estimate *entries_of(const struct frequency *f)
 	return NULL;
 }
 
-static bool weigh(const struct ties *t, struct tie *tie)
+static bool weigh(const struct ties *t, const struct calls *c, struct tie *out)
 {
-	const struct estimate *entries = entries_of(t->rows[tie->callee].frequency);
-	double part = tie->seen / t->returns[tie->callee];
+	const struct estimate *entries = entries_of(t->rows[c->callee].frequency);
+	double part = c->seen / t->returns[c->callee];
 
-	if (!entries || tie->seen < FEWEST_CALLS || !(tie->calls > 0) || !(entries->count > 0))
+	if (!entries || c->seen < FEWEST_CALLS || !(c->calls > 0) || !(entries->count > 0))
 		return false;
-	tie->step = log(tie->calls) - log(entries->count * part);
-	tie->variance = 2 / tie->seen + TIE_DOUBT * TIE_DOUBT +
-			SHARE_DOUBT * SHARE_DOUBT * (1 - part) * (1 - part) +
-			tie->doubt / tie->calls + variance_of(entries);
+	*out = (struct tie){.caller = c->caller,
+		.callee = c->callee,
+		.step = log(c->calls) - log(entries->count * part),
+		.variance = 2 / c->seen + TIE_DOUBT * TIE_DOUBT +
+			    SHARE_DOUBT * SHARE_DOUBT * (1 - part) * (1 - part) +
+			    c->doubt / c->calls + variance_of(entries)};
 	return true;
 }
 
-/* ---- passing on ---- */
-
-struct standing {
-	double scale, variance; /* of the logarithm; what was assumed is 0 */
-	double sum, weight;     /* what neighbours say */
-	double best;            /* the least variance of these */
-	bool settled;
-};
-
-static void say(struct standing *s, double scale, double variance)
-{
-	s->sum += scale / variance;
-	s->weight += 1 / variance;
-	s->best = fmin(s->best, variance);
-	if (s->settled)
-		return;
-	s->scale = s->sum / s->weight;
-	s->variance = fmax(1 / s->weight, AT_LEAST * s->best);
-}
-
-static void pass_on(const struct ties *t, struct standing *standing, uint32_t from)
-{
-	vec_each (tie, &t->ties) {
-		const struct standing *s = &standing[from];
-
-		if (tie->caller == from && !standing[tie->callee].settled)
-			say(&standing[tie->callee], s->scale + tie->step,
-				s->variance + tie->variance);
-		if (tie->callee == from && !standing[tie->caller].settled)
-			say(&standing[tie->caller], s->scale - tie->step,
-				s->variance + tie->variance);
-	}
-}
-
-static uint32_t surest(const struct ties *t, const struct standing *standing)
-{
-	uint32_t best = GRAPH_NONE;
-
-	for (uint32_t r = 0; r < t->n; r++)
-		if (!standing[r].settled && standing[r].weight > 0 &&
-			(best == GRAPH_NONE || standing[r].variance < standing[best].variance))
-			best = r;
-	return best;
-}
-
-static void settle(const struct ties *t, struct standing *standing)
-{
-	uint32_t r;
-
-	for (r = 0; r < t->n; r++) {
-		const struct frequency *f = t->rows[r].frequency;
-		double error = log(f->scale_high) / FREQUENCY_NINETY;
-
-		standing[r].best = INFINITY;
-		if (f->scale != FREQUENCY_RELATIVE)
-			say(&standing[r], 0, fmax(error * error, 1e-4));
-	}
-	while ((r = surest(t, standing)) != GRAPH_NONE) {
-		standing[r].settled = true;
-		pass_on(t, standing, r);
-	}
-}
-
-void ties_apply(struct frequencies_row *rows, size_t n)
+size_t ties_find(const struct frequencies_row *rows, size_t n, struct tie **out)
 {
 	struct ties t = {.rows = rows, .n = n};
-	struct standing *standing;
-	size_t kept = 0;
+	VEC(struct tie) list = {0};
 
-	if (!n)
-		return;
-	t.returns = xcalloc(n, sizeof *t.returns);
-	standing = xcalloc(n, sizeof *standing);
+	t.returns = xcalloc(n + 1, sizeof *t.returns);
 	find_spans(&t);
 	find_sites(&t);
 	vec_sort(&t.sites, by_site);
 	share_out(&t);
 	add_up(&t);
-	for (size_t i = 0; i < t.ties.n; i++)
-		if (weigh(&t, &t.ties.p[i]))
-			t.ties.p[kept++] = t.ties.p[i];
-	t.ties.n = kept;
-	settle(&t, standing);
-	for (size_t r = 0; r < n; r++)
-		if (standing[r].settled && rows[r].frequency->scale == FREQUENCY_RELATIVE)
-			frequency_rescale(rows[r].frequency, rows[r].evidence,
-				exp(standing[r].scale), sqrt(standing[r].variance));
+	vec_each (c, &t.calls) {
+		struct tie one;
+
+		if (weigh(&t, c, &one))
+			*vec_add(&list) = one;
+	}
 	free(t.returns);
-	free(standing);
 	vec_deinit(&t.spans);
 	vec_deinit(&t.sites);
-	vec_deinit(&t.ties);
+	vec_deinit(&t.calls);
+	*out = list.p;
+	return list.n;
 }

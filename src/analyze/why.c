@@ -198,7 +198,7 @@ static void show_layout(struct why_work *w)
 			w->why->insns[i].min_cpi = w->time[i].laid / w->why->insns[i].count;
 }
 
-static int analyse(struct why_work *w, struct err *e)
+static int time_code(struct why_work *w, struct err *e)
 {
 	int rc;
 
@@ -210,6 +210,15 @@ static int analyse(struct why_work *w, struct err *e)
 		w->why->cycles += w->why->insns[i].samples * w->sample;
 	if (w->frequency->scale == FREQUENCY_RELATIVE)
 		w->why->assumed = largest_scale(w);
+	return 0;
+}
+
+static int analyse(struct why_work *w, struct err *e)
+{
+	int rc = time_code(w, e);
+
+	if (rc)
+		return rc;
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
 		divide_block(w, b);
 	divide_procedure(w);
@@ -220,28 +229,54 @@ static int analyse(struct why_work *w, struct err *e)
 	return 0;
 }
 
-int why_create(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
-	struct why **out, struct err *e)
+static struct why *begin_why(struct why_work *w, const struct evidence *ev,
+	const struct frequency *f, const struct why_machine *m)
 {
 	struct why *why = xcalloc(1, sizeof *why);
-	struct why_work w = {.why = why, .evidence = ev, .frequency = f, .flow = ev->flow};
-	int rc;
 
+	*w = (struct why_work){.why = why, .evidence = ev, .frequency = f, .flow = ev->flow};
 	why->evidence = ev;
 	why->frequency = f;
 	why->machine = *m;
 	why->assumed = 1;
-	w.machine = &why->machine;
-	w.sample = ev->period * (ev->clock ? m->cycles_per_ns * m->own : 1);
-	why->sample = w.sample;
-	begin(&w);
-	rc = w.sample > 0 ? analyse(&w, e)
-			  : err_set(e, -ENOENT, "no time was sampled: record cycles or cpu-clock");
+	w->machine = &why->machine;
+	w->sample = ev->period * (ev->clock ? m->cycles_per_ns * m->own : 1);
+	why->sample = w->sample;
+	begin(w);
+	return why;
+}
+
+static int no_time(struct err *e)
+{
+	return err_set(e, -ENOENT, "no time was sampled: record cycles or cpu-clock");
+}
+
+int why_create(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
+	struct why **out, struct err *e)
+{
+	struct why_work w;
+	struct why *why = begin_why(&w, ev, f, m);
+	int rc = w.sample > 0 ? analyse(&w, e) : no_time(e);
+
 	end(&w);
 	if (rc)
 		why_destroy(why);
 	else
 		*out = why;
+	return rc;
+}
+
+int why_tempo(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
+	double *out, struct err *e)
+{
+	struct why_work w;
+	struct why *why = begin_why(&w, ev, f, m);
+	int rc = w.sample > 0 ? time_code(&w, e) : no_time(e);
+
+	if (!rc)
+		*out = why_measure_tempo(&w);
+	end(&w);
+	why_destroy(why);
 	return rc;
 }
 

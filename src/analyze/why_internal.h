@@ -108,6 +108,9 @@ void why_lay_out(struct why_work *w);                /* why_layout.c: why_work.t
 void why_accuse(struct why_work *w);                 /* why_trial.c: stalls */
 void why_sum_up(struct why_work *w);                 /* why_summary.c */
 
+/* Instead of the last three, after the first two: see why_tempo in why.h. */
+double why_measure_tempo(struct why_work *w); /* why_tempo.c */
+
 /* ---- what rules look at ---- */
 
 /* why_memory.c: what older instructions on the way to an instruction did to the place it loads. */

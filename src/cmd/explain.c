@@ -58,7 +58,9 @@ static int estimate(struct explanation *x, struct selection *sel, struct err *e)
 	int rc;
 
 	cmd_progress("analysing %s", selected_image_name(im));
-	rc = frequencies_create(sel, im, &x->frequencies, e);
+	rc = why_machine_init(&x->machine, sel, e);
+	if (!rc)
+		rc = frequencies_create(sel, im, &x->machine, &x->frequencies, e);
 	cmd_progress_end();
 	if (rc)
 		return rc;
@@ -76,8 +78,6 @@ int explanation_init(struct explanation *x, struct report *r, const char *what, 
 
 	if (!rc)
 		rc = estimate(x, r->sel, e);
-	if (!rc)
-		rc = why_machine_init(&x->machine, r->sel, e);
 	if (!rc)
 		rc = why_create(x->evidence, x->frequency, &x->machine, &x->why, e);
 	return rc;

@@ -5,6 +5,7 @@
 #include "analyze/edge_tally.h"
 #include "analyze/exact_counts.h"
 #include "analyze/frequencies.h"
+#include "analyze/why.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "export/csv.h"
@@ -277,20 +278,26 @@ static int load_counts(struct exporting *x, struct err *e)
 {
 	struct selected_image *images;
 	size_t n = selection_images(x->report.sel, &images);
+	struct why_machine machine = {0};
 	int rc = exact_counts_create(x->report.sel, &x->exact, e);
+	bool timed = !rc && evidence_time_event(x->report.sel) != SIZE_MAX;
 
+	if (timed)
+		rc = why_machine_init(&machine, x->report.sel, e);
 	for (size_t i = 0; i < n && !rc; i++) {
 		struct exported one = {.image = &images[i]};
 
 		rc = selection_load(x->report.sel, &images[i], e);
 		if (rc)
 			break;
-		rc = frequencies_create(x->report.sel, &images[i], &one.frequencies, e);
+		rc = frequencies_create(
+			x->report.sel, &images[i], timed ? &machine : NULL, &one.frequencies, e);
 		if (rc)
 			break;
 		*vec_add(&x->estimates) = one;
 		x->left_out += frequencies_left_out(one.frequencies);
 	}
+	why_machine_deinit(&machine);
 	vec_sort(&x->estimates, by_path);
 	return rc;
 }

@@ -131,7 +131,7 @@ static int add_image(
 	struct selection *sel = o->report->sel;
 	struct selected_image *im = selection_image(sel, rows[0]->image->id);
 	struct frequencies *f = NULL;
-	int rc = im ? frequencies_create(sel, im, &f, e) : 0;
+	int rc = im ? frequencies_create(sel, im, &o->machine, &f, e) : 0;
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		const struct frequencies_row *known =

@@ -1,4 +1,4 @@
-#include "analyze/ties.h"
+#include "analyze/scales.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "flow/assembled.h"
@@ -30,6 +30,7 @@ struct scene {
 };
 
 static struct scene scene;
+static double tempo[PROCEDURES]; /* by row */
 
 static uint32_t number_of(const char *name)
 {
@@ -100,6 +101,8 @@ static int set_up(void **state)
 	static const double top[] = {1000, 900, 900, 100, 100, 1000, 1}, low[] = {3600, 900},
 			    high[] = {100};
 
+	for (size_t i = 0; i < PROCEDURES; i++)
+		tempo[i] = NAN;
 	open_workshop(state);
 	assemble(code);
 	scene.image.procedures.n =
@@ -147,20 +150,25 @@ static void assert_counts(const char *name, double first)
 	assert_true(f->scale_low < 0.9 && f->scale_high > 1.1 && f->scale_high < 2);
 }
 
+static void apply(void)
+{
+	scales_apply(scene.rows, PROCEDURES, tempo);
+}
+
 static void nobody_knows_anything(void **state)
 {
 	(void)state;
-	ties_apply(scene.rows, PROCEDURES);
+	apply();
 	for (size_t i = 0; i < PROCEDURES; i++)
 		assert_int_equal(scene.rows[i].frequency->scale, FREQUENCY_RELATIVE);
-	ties_apply(NULL, 0);
+	scales_apply(NULL, 0, NULL);
 }
 
 static void callees_learn_from_callers(void **state)
 {
 	(void)state;
 	know("top");
-	ties_apply(scene.rows, PROCEDURES);
+	apply();
 	assert_counts("low", 3600);
 	assert_counts("high", 100);
 	assert_true(row_of("top")->frequency->block[0].count == 1000);
@@ -173,7 +181,7 @@ static void callers_learn_from_callees(void **state)
 
 	(void)state;
 	frequency_rescale(row_of("high")->frequency, row_of("high")->evidence, 1.0 / 7, 0.05);
-	ties_apply(scene.rows, PROCEDURES);
+	apply();
 	assert_counts("top", 1000);
 	low = row_of("low")->frequency;
 	high = row_of("high")->frequency;
@@ -186,7 +194,7 @@ static void few_calls_say_nothing(void **state)
 	(void)state;
 	know("top");
 	row_of("high")->evidence->ways[0].count = 3;
-	ties_apply(scene.rows, PROCEDURES);
+	apply();
 	assert_int_equal(row_of("high")->frequency->scale, FREQUENCY_RELATIVE);
 	assert_true(row_of("high")->frequency->block[0].count == 700);
 	assert_int_equal(row_of("low")->frequency->scale, FREQUENCY_KNOWN);
@@ -206,8 +214,54 @@ static void others_may_call(void **state)
 	free(ev->ways);
 	ev->ways = ways;
 	ev->nways = 2;
-	ties_apply(scene.rows, PROCEDURES);
+	apply();
 	assert_int_equal(row_of("low")->frequency->scale, FREQUENCY_RELATIVE);
+}
+
+static void set_tempo(const char *name, double factor)
+{
+	tempo[row_of(name) - scene.rows] = factor;
+	row_of(name)->evidence->total = 1000;
+}
+
+/* Tempos are off by themselves and together: three that agree are near, but not sure. */
+static void tempos_alone_are_not_sure(void **state)
+{
+	(void)state;
+	set_tempo("top", 1.1);
+	set_tempo("low", 4.5);
+	set_tempo("high", 1.05 / 7);
+	apply();
+	assert_true(fabs(log(row_of("low")->frequency->block[0].count / 3600)) < 0.1);
+	for (size_t i = 0; i < PROCEDURES; i++)
+		assert_true(scene.rows[i].frequency->scale == FREQUENCY_RELATIVE ||
+			    scene.rows[i].frequency->scale_high > 1.35);
+}
+
+/* An anchor says by how much all tempos of the image are off, also where no call leads. */
+static void anchors_correct_tempos(void **state)
+{
+	(void)state;
+	know("top");
+	row_of("high")->evidence->ways[0].count = 3;
+	set_tempo("top", 0.75);
+	set_tempo("high", 0.75 / 7);
+	apply();
+	assert_true(row_of("top")->frequency->block[0].count == 1000);
+	assert_true(row_of("high")->frequency->block[0].count > 80);
+	assert_true(row_of("high")->frequency->block[0].count < 100);
+}
+
+static void a_scale_that_contradicts_is_taken_back(void **state)
+{
+	(void)state;
+	know("high");
+	set_tempo("top", 1);
+	set_tempo("low", 5);
+	set_tempo("high", 1.0 / 7);
+	apply();
+	assert_true(fabs(log(row_of("high")->frequency->block[0].count / 100)) < 0.1);
+	assert_true(fabs(log(row_of("low")->frequency->block[0].count / 3600)) < 0.1);
 }
 
 int main(void)
@@ -219,6 +273,9 @@ int main(void)
 		TEST(callers_learn_from_callees),
 		TEST(few_calls_say_nothing),
 		TEST(others_may_call),
+		TEST(tempos_alone_are_not_sure),
+		TEST(anchors_correct_tempos),
+		TEST(a_scale_that_contradicts_is_taken_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
