@@ -357,7 +357,7 @@ static void install(const struct snippet_code *c)
 
 static struct snippet_place some_place(void)
 {
-	static const uint8_t held[] = {3, 7, 8, 12, 13, 15};
+	static const uint8_t held[] = {3, 7, 8, 12, 13, 14, 15};
 	static const uint8_t zones[] = {0, 0, 8, 20, 64, 112, 120, 127, 128, 128};
 	struct snippet_place p = {.red_zone = zones[dice_below(&dice, 10)]};
 	uint32_t often = (uint32_t)(dice_roll(&dice) | dice_roll(&dice) | dice_roll(&dice));
@@ -367,9 +367,12 @@ static struct snippet_place some_place(void)
 		p.live |= REGS_ALL;
 	if (dice_chance(&dice, 30))
 		p.live &= ~LIVE_FLAGS(FORM_FLAGS);
-	unsigned first = (unsigned)dice_below(&dice, 6);
+	unsigned first = (unsigned)dice_below(&dice, sizeof held);
+
+	_Static_assert(sizeof held >= SNIPPET_VARIABLES, "each variable has its own");
 	for (unsigned i = 0; i < SNIPPET_VARIABLES; i++) {
-		p.variable[i].reg = dice_chance(&dice, 50) ? held[(first + i) % 6] : REG_NONE;
+		p.variable[i].reg =
+			dice_chance(&dice, 50) ? held[(first + i) % sizeof held] : REG_NONE;
 		if (p.variable[i].reg != REG_NONE)
 			p.live |= 1u << p.variable[i].reg;
 		p.variable[i].slot = (int32_t)(8 * (SNIPPET_VARIABLES * dice_below(&dice, 5) + i));
