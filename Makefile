@@ -245,6 +245,8 @@ torture: all helpers build/tests/torture/clobber build/tests/torture/variables
 		sqlite cc1 gnugo bash sed gawk grep dot groff gs libstdc++
 	$(MAKE) build/tests/torture/shapes
 	CULPRIT=$(CURDIR)/build/tests/torture/shapes tests/torture/run -k both
+	CULPRIT=$(CURDIR)/build/tests/torture/shapes tests/torture/run -k wrap
+	tests/torture/run -k disambiguate
 	tests/torture/random
 	CULPRIT=$(CURDIR)/build/tests/torture/clobber tests/torture/random -k clobber
 

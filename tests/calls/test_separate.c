@@ -189,7 +189,7 @@ static void test_best(void **unused)
 		double best, found;
 
 		make_program(&p, 8 + draw(12), false);
-		separate_search(&p.in, &(struct separate_options){.budget = 200000}, &greedy);
+		separate_search(&p.in, &(struct separate_options){.budget = 50000}, &greedy);
 		check(&p.in, &greedy);
 		best = best_of_all(&p);
 		found = score(&greedy.after[SEPARATE_PAD]);
@@ -209,7 +209,7 @@ static void test_large(void **unused)
 	(void)unused;
 	for (unsigned i = 0; i < 8; i++) {
 		struct separate_options o = {
-			.growth = i & 1 ? 1.13 : 0, .budget = 2000000, .seed = i};
+			.growth = i & 1 ? 1.13 : 0, .budget = 500000, .seed = i};
 		struct separate_result greedy, chance;
 
 		make_program(&p, LARGE, true);

@@ -41,6 +41,7 @@ report() { # [OPTION...]
 	known helper 'map(.known) | index("ranked") == null'
 }
 
+# bats test_tags=plain
 @test "the paper's random search changes frames only; what is not chosen stays" {
 	learn "$programs/confused"
 	report --search random --json | jq -e '.after[2].samples < 0.7 and ([.changes[].method] | unique == ["frames"])'
@@ -49,6 +50,7 @@ report() { # [OPTION...]
 	report | grep -q "larger frames .* 1.0[0-9]*x"
 }
 
+# bats test_tags=plain
 @test "paths that were counted are told apart, too" {
 	learn "$programs/confused"
 	few=$(report --json | jq .contexts)
