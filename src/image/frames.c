@@ -17,6 +17,8 @@
 /* Where nothing is said. */
 #define NO_RULE 0
 
+#define RECENT 4
+
 struct row {
 	uint32_t at; /* from `low` on, up to the next row */
 	uint32_t rule;
@@ -42,12 +44,21 @@ struct stretch {
 	uint32_t rule;
 };
 
+/* A function's stretches, which are in order; functions need not be. */
+struct group {
+	uint64_t start;
+	size_t first, n;
+};
+
 struct maker {
 	struct frames *frames;
 	struct hmap rules; /* struct known_rule */
 	struct strtab expressions;
 	VEC(uint32_t) places; /* in the pool, by expression */
 	VEC(struct stretch) stretches;
+	VEC(struct group) groups;
+	uint32_t recent[RECENT]; /* rules: most rows say what one just before said */
+	unsigned turn;
 };
 
 /* Expressions as text that can be looked up: there are few, and they are short. */
@@ -152,11 +163,15 @@ static uint32_t rule_number(struct maker *m, const struct eh_cie *cie, const str
 
 	if (!make_rule(m, cie, row, &rule))
 		return NO_RULE;
+	for (unsigned i = 0; i < RECENT; i++)
+		if (m->recent[i] && !memcmp(&m->frames->rules.p[m->recent[i]], &rule, sizeof rule))
+			return m->recent[i];
 	known = hmap_put(&m->rules, &rule, &fresh);
 	if (fresh) {
 		known->number = (uint32_t)m->frames->rules.n;
 		*vec_add(&m->frames->rules) = rule;
 	}
+	m->recent[m->turn++ % RECENT] = known->number;
 	return known->number;
 }
 
@@ -165,6 +180,7 @@ static uint32_t rule_number(struct maker *m, const struct eh_cie *cie, const str
 static void add_function(struct maker *m, const struct eh_cie *cie, const struct cfi_row *initial,
 	const struct eh_fde *fde)
 {
+	size_t first = m->stretches.n;
 	struct cfi c;
 
 	if (cie->foreign)
@@ -177,11 +193,14 @@ static void add_function(struct maker *m, const struct eh_cie *cie, const struct
 			*vec_add(&m->stretches) = s;
 	}
 	cfi_deinit(&c);
+	if (m->stretches.n > first)
+		*vec_add(&m->groups) =
+			(struct group){m->stretches.p[first].start, first, m->stretches.n - first};
 }
 
 static int by_start(const void *a, const void *b)
 {
-	const struct stretch *x = a, *y = b;
+	const struct group *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
@@ -198,17 +217,13 @@ static void add_row(struct frames *f, uint64_t at, uint32_t rule)
 		*vec_add(&f->rows) = (struct row){(uint32_t)(at - f->low), rule};
 }
 
-/* What two functions claim belongs to the one that begins first. */
-static void lay_out(struct maker *m)
+/* What two functions claim belongs to the one that begins first; returns where it ends. */
+static uint64_t lay_out_group(struct maker *m, const struct group *g, uint64_t end)
 {
 	struct frames *f = m->frames;
-	uint64_t end = 0;
 
-	if (!m->stretches.n)
-		return;
-	qsort(m->stretches.p, m->stretches.n, sizeof *m->stretches.p, by_start);
-	f->low = m->stretches.p[0].start;
-	vec_each (s, &m->stretches) {
+	for (size_t i = g->first; i < g->first + g->n; i++) {
+		const struct stretch *s = &m->stretches.p[i];
 		uint64_t start = s->start > end ? s->start : end;
 
 		if (s->end - f->low > UINT32_MAX)
@@ -220,7 +235,20 @@ static void lay_out(struct maker *m)
 		add_row(f, start, s->rule);
 		end = s->end;
 	}
-	add_row(f, end, NO_RULE);
+	return end;
+}
+
+static void lay_out(struct maker *m)
+{
+	uint64_t end = 0;
+
+	if (!m->groups.n)
+		return;
+	vec_sort(&m->groups, by_start);
+	m->frames->low = m->groups.p[0].start;
+	vec_each (g, &m->groups)
+		end = lay_out_group(m, g, end);
+	add_row(m->frames, end, NO_RULE);
 }
 
 void frames_create(const void *p, size_t n, uint64_t vaddr, bool terminated, struct frames **out)
@@ -245,6 +273,7 @@ void frames_create(const void *p, size_t n, uint64_t vaddr, bool terminated, str
 	strtab_deinit(&m.expressions);
 	vec_deinit(&m.places);
 	vec_deinit(&m.stretches);
+	vec_deinit(&m.groups);
 	*out = m.frames;
 }
 
