@@ -26,7 +26,7 @@ run() { # [--other] NAME OPTION...: records it
 }
 
 check() { # MAP TRUTH FILE
-	"$culprit" calls -i "$1" --check "$2" --json >"$3"
+	"$culprit" calls -i "$1" --check "$2" --json -n 1 >"$3"
 }
 
 part() { # FILE KEY paths|weights CATEGORY...
