@@ -238,6 +238,34 @@ static void test_entry(void **state)
 }
 
 /* No time event, no time. */
+/* What its counts must be multiplied with where loads take so long, and the rest a cycle. */
+static double tempo_of(double turns, double load)
+{
+	struct rig r;
+	double tempo = NAN;
+
+	rig_open(&r, loop);
+	run_loop(&r, turns);
+	took(&r, 1, load, 1e6);
+	took(&r, 2, 1, 1e6);
+	r.frequency.scale = FREQUENCY_RELATIVE;
+	assert_int_equal(
+		why_tempo(&r.evidence, &r.frequency, &r.machine, &tempo, &(struct err){0}), 0);
+	rig_close(&r);
+	return tempo;
+}
+
+/* However long loads take, it is the rest that tells how often the loop went round. */
+static void test_tempo(void **state)
+{
+	double usual = tempo_of(1e6, 30);
+
+	(void)state;
+	assert_true(usual > 0.6 && usual < 1.6);
+	assert_near(tempo_of(1e6, 300) / usual, 1, 0.05);
+	assert_near(tempo_of(4e6, 30) / usual, 0.25, 0.01);
+}
+
 static void test_no_time(void **state)
 {
 	struct rig r;
@@ -263,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_program),
 		cmocka_unit_test(test_join),
 		cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_tempo),
 		cmocka_unit_test(test_no_time),
 	};
 	int r = cmocka_run_group_tests(tests, open_workshop, close_workshop);
