@@ -45,7 +45,9 @@ report() { # [OPTION...]
 @test "the paper's random search changes frames only; what is not chosen stays" {
 	learn "$programs/confused"
 	report --search random --json | jq -e '.after[2].samples < 0.7 and ([.changes[].method] | unique == ["frames"])'
-	report --only middle --only worker --json | jq -e '.before == (.after[2] | del(.method, .changes)) and .changes == []'
+	# Their frames are on all confused paths alike: only a stray sample of the start can be told apart by them.
+	report --only middle --only worker --json >out.json
+	jq -e '.after[2].samples < 0.05 and [.changes[].function] - ["middle", "worker"] == []' out.json
 	report --only middle --json | jq -e '[.refused[] | select(.reason == "it was left out")][0] | .functions > 1 and .samples > 0.5'
 	report | grep -q "larger frames .* 1.0[0-9]*x"
 }
