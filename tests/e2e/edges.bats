@@ -56,6 +56,7 @@ probability() { # PROCEDURE TRUTH
 	"$CULPRIT" db check "$db"
 }
 
+# bats test_tags=plain
 @test "edges are of the procedure: the loop goes back as often as it is gone through" {
 	need_edges
 	record -- "$programs/known_edges" 2 > places
@@ -156,6 +157,7 @@ kernel_complaints() {
 	[ "$(kernel_complaints)" = "$before" ]
 }
 
+# bats test_tags=plain
 @test "programs that map, unmap, fork, execute others and have threads run as ever" {
 	need_edges
 	before=$(kernel_complaints)

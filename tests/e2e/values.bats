@@ -166,6 +166,7 @@ only_edges() {
 	"$CULPRIT" export -i "$db" -f edges | awk '/^procedure / { p = $2 } /^edge / { print p }' | sort -u
 }
 
+# bats test_tags=plain
 @test "only: one procedure, with the same values as ever" {
 	need_values
 	only divide -- "$programs/values" 1.2
@@ -179,6 +180,7 @@ only_edges() {
 	"$CULPRIT" top -i "$db" --json | jq -e '[.rows[].procedure] | index("scale") and index("gather")'
 }
 
+# bats test_tags=plain
 @test "only: arguments are seen though the caller is not named" {
 	need_values
 	only values!scale 'boun[d]' -- "$programs/values" 1.2
@@ -188,6 +190,7 @@ only_edges() {
 	holds "$r" 0x30 0.96875
 }
 
+# bats test_tags=plain
 @test "only: an image, on the whole machine, among others" {
 	need_values
 	cp "$programs/values" named
@@ -199,6 +202,7 @@ only_edges() {
 	[ ! -s others ]
 }
 
+# bats test_tags=plain
 @test "only: what is started and loaded later" {
 	need_values
 	gcc -shared -fPIC -O2 -g -o plugin.so "$root/tests/e2e/programs/plugin/plugin.c"
@@ -207,6 +211,7 @@ only_edges() {
 	run ! grep -- --only said
 }
 
+# bats test_tags=plain
 @test "only: a procedure without a name, by its address" {
 	need_values
 	strip -o bare "$programs/values"

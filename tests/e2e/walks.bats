@@ -37,6 +37,7 @@ followed() { # PROGRAM LEAST
 	"$CULPRIT" db check "$db"
 }
 
+# bats test_tags=plain
 @test "with --values there are walks too, with --no-edges and --no-bpf none" {
 	need_root "the interpreter needs BPF"
 	record --values -- "$programs/known_edges" 1 > places

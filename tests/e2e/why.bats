@@ -168,6 +168,7 @@ END
 	jq -e '[.rows[] | .file | endswith("/busy.c")] | length > 0 and all' <<< "$output"
 }
 
+# bats test_tags=plain
 @test "branches that are taken in a quarter of the cases" {
 	need_root "the interpreter needs BPF"
 	record -q -- "$programs/known_edges" 2 > places
