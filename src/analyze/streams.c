@@ -11,7 +11,7 @@
 #include "base/vec.h"
 
 #define LINE       64
-#define ROUND_PART 5 /* of a round: so much of it must come again for it to be one */
+#define ROUND_PART 20 /* of a round: so much of it must come again for it to be one */
 
 /* What makes two references the same; numbered as they come. */
 struct reference_key {
@@ -203,19 +203,33 @@ static uint32_t period_of(const uint32_t *text, uint32_t n)
 	return period;
 }
 
+/* By the instruction, which runs have in common, then by the address. */
+static int compare_references(const struct streams *s, uint32_t a, uint32_t b)
+{
+	const struct stream_reference *x = &s->references.p[a], *y = &s->references.p[b];
+
+	if (x->site.image != y->site.image)
+		return x->site.image < y->site.image ? -1 : 1;
+	if (x->site.at != y->site.at)
+		return x->site.at < y->site.at ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
 /* Where the least rotation of a text begins (Booth 1980, in the form with two candidates). */
-static uint32_t least_rotation(const uint32_t *text, uint32_t n)
+static uint32_t least_rotation(const struct streams *s, const uint32_t *text, uint32_t n)
 {
 	uint32_t i = 0, j = 1, k = 0;
 
 	while (i < n && j < n && k < n) {
-		uint32_t a = text[(i + k) % n], b = text[(j + k) % n];
+		int order = compare_references(s, text[(i + k) % n], text[(j + k) % n]);
 
-		if (a == b) {
+		if (!order) {
 			k++;
 			continue;
 		}
-		if (a > b)
+		if (order > 0)
 			i += k + 1;
 		else
 			j += k + 1;
@@ -264,7 +278,7 @@ static void add_candidate(struct streams *s, const uint32_t *text, uint32_t n)
 
 	if (round) {
 		n = period;
-		from = least_rotation(text, n);
+		from = least_rotation(s, text, n);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		own[i] = text[(from + i) % n];

@@ -72,32 +72,56 @@ static void destroy(struct burst *b)
 
 /* ---- checks ---- */
 
-static void check_entry(struct burst *b, size_t i)
+/*
+ * In the second copy a check stands where the block begins: who comes over from the first copy
+ * passes it as well, so that also bursts that leave and come again all the time, through code that
+ * exists once, have an end.
+ */
+static void check_block(struct burst *b, size_t i, uint32_t block, bool *done)
 {
+	const struct flow *flow = b->twins[i]->flow;
+
+	if (!done[block])
+		edit_before(b->edit, b->twins[i], flow->blocks[block].first, b->snippet[TURN],
+			(uint64_t[]){RT_CALL_BURST_TURN, EDIT_OTHER});
+	done[block] = true;
+}
+
+static void check_entry(struct burst *b, size_t i, bool *done)
+{
+	const struct flow *flow = b->functions[i]->flow;
+
 	if (!b->checked[i])
 		return;
 	edit_at_entry(b->edit, b->functions[i], b->snippet[LEAVE], (uint64_t[]){EDIT_OTHER});
-	edit_at_entry(b->edit, b->twins[i], b->snippet[TURN],
-		(uint64_t[]){RT_CALL_BURST_TURN, EDIT_OTHER});
+	check_block(b, i, flow_block_at(flow, flow->entry), done);
 }
 
 /* Edges that cannot be told apart have their code once. */
-static void check_loops(struct burst *b, size_t i, const struct checks_loops *loops)
+static void check_loops(struct burst *b, size_t i, const struct checks_loops *loops, bool *done)
 {
-	uint32_t edges = b->functions[i]->flow->graph.edges;
-	bool *done = xcalloc(edges + 1, sizeof *done);
+	const struct graph *graph = &b->functions[i]->flow->graph;
+	bool *left = xcalloc(graph->edges + 1, sizeof *left);
 
-	for (uint32_t k = 0; k < edges; k++) {
+	for (uint32_t k = 0; k < graph->edges; k++) {
 		uint32_t edge = edit_edge_group(b->functions[i], k);
 
-		if (!loops->back[k] || done[edge])
+		if (!loops->back[k] || left[edge])
 			continue;
-		done[edge] = true;
+		left[edge] = true;
 		edit_on_edge(b->edit, b->functions[i], edge, b->snippet[LEAVE],
 			(uint64_t[]){EDIT_OTHER});
-		edit_on_edge(b->edit, b->twins[i], edge, b->snippet[TURN],
-			(uint64_t[]){RT_CALL_BURST_TURN, EDIT_OTHER});
+		check_block(b, i, graph->edge[k].to, done);
 	}
+	free(left);
+}
+
+static void check(struct burst *b, size_t i, const struct checks_loops *loops)
+{
+	bool *done = xcalloc(b->functions[i]->flow->nblocks + 1, sizeof *done);
+
+	check_entry(b, i, done);
+	check_loops(b, i, loops, done);
 	free(done);
 }
 
@@ -191,8 +215,7 @@ static void instrument(struct burst *b)
 		if (!b->twins[i])
 			continue;
 		checks_loops_init(&loops, b->edit, b->functions[i], b->options->boring);
-		check_entry(b, i);
-		check_loops(b, i, &loops);
+		check(b, i, &loops);
 		record(b, b->twins[i], &loops);
 		redirect_calls(b, b->twins[i]);
 		checks_loops_deinit(&loops);

@@ -182,14 +182,13 @@ uint64_t rt_burst_room(uint64_t bytes, uint64_t unused __attribute__((unused)))
 	return 0;
 }
 
-/* Whether a burst that begins goes beyond its first check; one that never ends stops at all. */
-static bool begin(struct burst_thread *t)
+static void begin(struct burst_thread *t)
 {
 	int64_t instr = t->file ? t->file->instr : 1;
 
 	t->active = true;
-	*word(BURST_INSTR) = instr > 1 ? instr - 2 : 0;
-	return instr != 1;
+	*word(BURST_INSTR) =
+		instr > 0 ? instr - 1 : 0; /* one that never ends stops at every check */
 }
 
 static bool never_ends(const struct burst_thread *t)
@@ -210,8 +209,10 @@ uint64_t rt_burst_turn(uint64_t first, uint64_t second)
 		*word(BURST_INSTR) = 0;
 		return 1;
 	}
-	if (!t->active && begin(t))
+	if (!t->active) {
+		begin(t);
 		return 0;
+	}
 	t->busy = true;
 	keep(t, never_ends(t) ? BURST_GOES_ON : 0);
 	t->busy = false;
