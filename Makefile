@@ -197,6 +197,7 @@ build/tests/e2e/programs/%: tests/e2e/programs/%.cc
 build/bench/hotlists: bench/streams.h
 build/bench/exact_counts build/bench/misses build/bench/path_misses: bench/callgrind.h
 build/bench/score: bench/accuracy.h
+build/bench/context_sums build/bench/combined_sums: bench/sums.h
 $(INSIDERS:%=build/bench/%): build/bench/%: bench/%.c build/libculprit.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)

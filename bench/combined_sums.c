@@ -4,6 +4,7 @@
  * all contexts; procedures that are cut in other places, block by block; and the entries of every
  * context.
  */
+#include "sums.h"
 #include "base/err.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -96,20 +97,6 @@ static int add_contexts(void *arg, const struct store_profile *p)
 	return call_tree_add(s->contexts, p->data, p->size);
 }
 
-static void read_database(
-	struct sums *s, const char *path, const struct blob_type *type, store_profile_fn *fn)
-{
-	struct store_filter filter = {.type = type};
-	struct err e = {0};
-
-	if (store_open(path, STORE_READ, &s->store, &e) ||
-		store_profiles(s->store, &filter, fn, s, &e)) {
-		fprintf(stderr, "combined_sums: %s\n", e.text);
-		exit(1);
-	}
-	store_close(s->store);
-}
-
 static uint64_t add_tree_paths(struct sums *s)
 {
 	uint64_t paths = 0;
@@ -190,11 +177,11 @@ int main(int argc, char **argv)
 	}
 	hmap_init(&s.sums, sizeof(struct sum), offsetof(struct sum, alone));
 	hmap_init(&s.procedures, sizeof(struct compared), offsetof(struct compared, paths));
-	read_database(&s, argv[1], &blob_path, add_paths);
+	sums_read(argv[1], &s.store, &blob_path, add_paths, &s);
 	s.contexts = s.both;
-	read_database(&s, argv[3], &blob_context, add_contexts);
+	sums_read(argv[3], &s.store, &blob_context, add_contexts, &s);
 	s.contexts = call_tree_create(NULL);
-	read_database(&s, argv[2], &blob_context, add_contexts);
+	sums_read(argv[2], &s.store, &blob_context, add_contexts, &s);
 	compare_paths(&s, add_tree_paths(&s));
 	compare_contexts(&s);
 	hmap_deinit(&s.sums);

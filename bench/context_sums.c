@@ -3,6 +3,7 @@
  * `record --context`. Compares how often procedures were entered: as counted, and summed over all
  * contexts.
  */
+#include "sums.h"
 #include "base/err.h"
 #include "base/hmap.h"
 #include "calls/tree.h"
@@ -70,20 +71,6 @@ static int add_contexts(void *arg, const struct store_profile *p)
 	return call_tree_add(s->tree, p->data, p->size);
 }
 
-static void read_database(
-	struct sums *s, const char *path, const struct blob_type *type, store_profile_fn *fn)
-{
-	struct store_filter filter = {.type = type};
-	struct err e = {0};
-
-	if (store_open(path, STORE_READ, &s->store, &e) ||
-		store_profiles(s->store, &filter, fn, s, &e)) {
-		fprintf(stderr, "context_sums: %s\n", e.text);
-		exit(1);
-	}
-	store_close(s->store);
-}
-
 static void add_tree(struct sums *s)
 {
 	for (uint32_t i = 0; i < call_tree_size(s->tree); i++) {
@@ -125,8 +112,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	hmap_init(&s.by_procedure, sizeof(struct sum), offsetof(struct sum, exact));
-	read_database(&s, argv[1], &blob_exact, add_exact);
-	read_database(&s, argv[2], &blob_context, add_contexts);
+	sums_read(argv[1], &s.store, &blob_exact, add_exact, &s);
+	sums_read(argv[2], &s.store, &blob_context, add_contexts, &s);
 	add_tree(&s);
 	compare(&s);
 	hmap_deinit(&s.by_procedure);

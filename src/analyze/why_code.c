@@ -224,3 +224,15 @@ enum why_place why_place_of(
 		return WHY_PLACE_ANY;
 	return *stride ? WHY_PLACE_STRIDED : WHY_PLACE_SAME;
 }
+
+bool why_loads_far(struct why_work *w, uint32_t insn)
+{
+	const struct model_insn *in = &why_fact_of(w, insn)->model;
+	int64_t stride;
+
+	for (unsigned i = 0; i < in->nplaces; i++)
+		if (in->place[i].loads &&
+			why_place_of(w, insn, &in->place[i], &stride) > WHY_PLACE_FIXED)
+			return true;
+	return false;
+}

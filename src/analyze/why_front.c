@@ -90,19 +90,6 @@ static bool look_up(const struct why_work *w, uint32_t block, double *share)
 	       foresight_misses(w->machine->foresight, im, offset_of(im, at), share);
 }
 
-/* Whether an instruction loads from where it may miss. */
-static bool loads_far(struct why_work *w, uint32_t insn)
-{
-	const struct model_insn *in = &why_fact_of(w, insn)->model;
-	int64_t stride;
-
-	for (unsigned i = 0; i < in->nplaces; i++)
-		if (in->place[i].loads &&
-			why_place_of(w, insn, &in->place[i], &stride) > WHY_PLACE_FIXED)
-			return true;
-	return false;
-}
-
 /* Cycles beyond the best case at the end of a block, for each execution, if only the transfer can
  * be to blame for them. */
 static double lost_at(struct why_work *w, uint32_t block)
@@ -110,7 +97,7 @@ static double lost_at(struct why_work *w, uint32_t block)
 	uint32_t last = why_last(w, block);
 	double count = why_block_count(w, block);
 
-	if (!(count > 0) || loads_far(w, last))
+	if (!(count > 0) || why_loads_far(w, last))
 		return 0;
 	return (w->time[last].seen - w->time[last].laid) / count;
 }

@@ -99,6 +99,8 @@ enum why_place {
 };
 enum why_place why_place_of(
 	struct why_work *w, uint32_t insn, const struct model_place *p, int64_t *stride);
+/* Whether an instruction loads from where it may miss. */
+bool why_loads_far(struct why_work *w, uint32_t insn);
 
 /* ---- the steps, in their order ---- */
 

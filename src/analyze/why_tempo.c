@@ -24,18 +24,6 @@
 enum { TURNS = 5 };
 #define CLOSE 0.02
 
-static bool may_go_far(struct why_work *w, uint32_t insn)
-{
-	const struct model_insn *in = &why_fact_of(w, insn)->model;
-	int64_t stride;
-
-	for (unsigned i = 0; i < in->nplaces; i++)
-		if (in->place[i].loads &&
-			why_place_of(w, insn, &in->place[i], &stride) > WHY_PLACE_FIXED)
-			return true;
-	return false;
-}
-
 /* Lines of code that are fetched anew in one execution of a block. */
 static double lines_gone(struct why_work *w, const struct flow_block *b)
 {
@@ -63,7 +51,7 @@ static double cycles_of(struct why_work *w, uint32_t block, double *far, double 
 		const struct why_insn *in = &w->why->insns[i];
 
 		*all += in->samples;
-		if (may_go_far(w, i))
+		if (why_loads_far(w, i))
 			*far += in->samples;
 		else
 			cycles += BEST * in->min_cpi + WORK * in->execution;

@@ -274,14 +274,19 @@ static void patch_point(struct entry *e, const struct place *p, bool returns)
 		returns ? debug_map_start(e->d->map, v - 1) + 1 : debug_map_start(e->d->map, v));
 }
 
-static int take_attribute(Dwarf_Attribute *a, void *arg)
+static struct place place_of(const struct entry *e, Dwarf_Attribute *a)
 {
-	struct entry *e = arg;
-	struct place p = {.code = dwarf_whatattr(a),
+	return (struct place){.code = dwarf_whatattr(a),
 		.form = dwarf_whatform(a),
 		.offset = dwarf_dieoffset(e->die) +
 			  (uint64_t)(a->valp - (const unsigned char *)e->die->addr),
 		.attribute = *a};
+}
+
+static int take_attribute(Dwarf_Attribute *a, void *arg)
+{
+	struct entry *e = arg;
+	struct place p = place_of(e, a);
 
 	switch (p.code) {
 	case DW_AT_low_pc:
@@ -320,11 +325,7 @@ static int take_attribute(Dwarf_Attribute *a, void *arg)
 static int take_location(Dwarf_Attribute *a, void *arg)
 {
 	struct entry *e = arg;
-	struct place p = {.code = dwarf_whatattr(a),
-		.form = dwarf_whatform(a),
-		.offset = dwarf_dieoffset(e->die) +
-			  (uint64_t)(a->valp - (const unsigned char *)e->die->addr),
-		.attribute = *a};
+	struct place p = place_of(e, a);
 
 	if (!is_location(p.code))
 		return DWARF_CB_OK;
