@@ -25,7 +25,7 @@ FUZZ_SECONDS ?= 30
 CPUS    := $(shell nproc)
 
 BUILD := build$(if $(SAN),/san)
-ROOMS := base isa image flow store values upcall calls collect analyze edit paths context burst \
+ROOMS := base isa image flow store values upcall objects calls collect analyze edit paths context burst \
 	export web
 
 CFLAGS   ?= -O$(if $(SAN),1,2) -g
@@ -38,7 +38,7 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -I
 	      $(WARNINGS) $(CFLAGS) $(SANFLAGS)
 LIBS := -ldw -lelf -lbpf -lsqlite3 -lzstd -lz -lZydis -lcap -lstdc++ -lm
 
-LIB_SRC  := $(foreach r,$(filter-out upcall,$(ROOMS)),$(filter-out %.bpf.c, \
+LIB_SRC  := $(foreach r,$(filter-out upcall objects,$(ROOMS)),$(filter-out %.bpf.c, \
 	$(wildcard src/$(r)/*.c)))
 CMD_SRC  := $(wildcard src/cmd/*.c)
 BPF_SRC  := $(wildcard src/*/*.bpf.c)
@@ -70,10 +70,12 @@ RT_SRC  := src/rt/start.S src/rt/routines.S $(wildcard src/rt/*.c)
 UPCALL_SRC := $(wildcard src/upcall/*.c) src/isa/interp.c src/values/step.c src/values/capture.c \
 	src/values/plugin.c src/base/err.c
 UPCALL_OBJ := $(UPCALL_SRC:%.c=build/pic/%.o)
+# The same: what writes down allocations of programs whose bursts are recorded.
+OBJECTS_OBJ := $(patsubst %.c,build/objects/%.o,$(wildcard src/objects/*.c))
 PLUGINS    := $(patsubst plugins/%.c,build/plugins/%.so,$(wildcard plugins/*.c))
 
 .PHONY: all
-all: $(BUILD)/culprit build/culprit-upcall.so $(PLUGINS)
+all: $(BUILD)/culprit build/culprit-upcall.so build/culprit-objects.so $(PLUGINS)
 
 # ---- building ----
 
@@ -118,6 +120,15 @@ $(BUILD)/gen/rt/routines.h: $(BUILD)/gen/rt/blob.elf tools/routines
 # What it does not use goes: its thread-local memory would come out of every thread's stack.
 build/culprit-upcall.so: $(UPCALL_OBJ)
 	$(CC) -shared -Wl,-z,now -Wl,-z,defs -Wl,--gc-sections -o $@ $^
+
+# It unwinds by itself: programs need not have the library that does.
+build/culprit-objects.so: $(OBJECTS_OBJ)
+	$(CC) -shared -static-libgcc -Wl,-z,now -Wl,--exclude-libs,ALL -o $@ $^ -lgcc_eh -ldl
+
+build/objects/%.o: %.c src/objects/log.h src/rt/objects.h | build/.packages
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE -Isrc $(WARNINGS) -O2 -g -fPIC -fvisibility=hidden \
+		-fno-omit-frame-pointer -fno-builtin-malloc -fno-optimize-sibling-calls -c -o $@ $<
 
 build/pic/%.o: %.c | build/.packages
 	@mkdir -p $(@D)
@@ -292,6 +303,7 @@ build/.packages: Makefile tools/packages
 install: all
 	install -D -m 755 $(BUILD)/culprit $(DESTDIR)$(PREFIX)/bin/culprit
 	install -D -m 755 build/culprit-upcall.so $(DESTDIR)$(PREFIX)/lib/culprit/culprit-upcall.so
+	install -D -m 755 build/culprit-objects.so $(DESTDIR)$(PREFIX)/lib/culprit/culprit-objects.so
 	for p in $(PLUGINS); do install -D -m 755 $$p \
 		$(DESTDIR)$(PREFIX)/lib/culprit/plugins/$${p##*/}; done
 	install -D -m 644 src/values/plugin.h $(DESTDIR)$(PREFIX)/include/culprit/plugin.h

@@ -55,6 +55,7 @@ enum {
 	RECORD_BURSTS,
 	RECORD_ALL_CHECKS,
 	RECORD_BORING,
+	RECORD_NO_OBJECTS,
 	RECORD_ATOMIC,
 	RECORD_PER_THREAD,
 	RECORD_COUNTED,
@@ -68,6 +69,7 @@ static const struct option long_options[] = {
 	{"bursts", optional_argument, NULL, RECORD_BURSTS},
 	{"all-checks", no_argument, NULL, RECORD_ALL_CHECKS},
 	{"boring", required_argument, NULL, RECORD_BORING},
+	{"no-objects", no_argument, NULL, RECORD_NO_OBJECTS},
 	{"metric", required_argument, NULL, RECORD_METRIC},
 	{"refine", required_argument, NULL, RECORD_REFINE},
 	{"full", no_argument, NULL, RECORD_FULL},
@@ -117,6 +119,9 @@ static int edited_option(struct edited_choice *c, int option, const char *value)
 		return 0;
 	case RECORD_BORING:
 		c->boring = value;
+		return 0;
+	case RECORD_NO_OBJECTS:
+		c->no_objects = true;
 		return 0;
 	case RECORD_METRIC:
 		*vec_add(&c->metrics) = value;

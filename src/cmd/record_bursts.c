@@ -65,8 +65,11 @@ static int prepare(struct edited_run *r, const char *path, struct err *e)
 {
 	struct burst_rates rates;
 
+	int rc;
+
 	bursts_rates("record", r->choice->rates, &rates); /* checked before */
-	return burst_file_create(path, &rates, BURST_BYTES, e);
+	rc = burst_file_create(path, &rates, BURST_BYTES, e);
+	return rc ? rc : objects_prepare(r, e);
 }
 
 /* The procedures of an image that bursts went through: others need not be named. */
@@ -118,6 +121,8 @@ static int read_all(struct edited_run *r, struct err *e)
 		add_results(r, &packed, maps);
 	else
 		buf_deinit(&packed);
+	if (!rc)
+		rc = objects_read(r, maps, e);
 	for (size_t i = 0; i < r->files.n; i++)
 		burst_map_deinit(&maps[i]);
 	free(maps);
@@ -142,6 +147,7 @@ const struct edited_kind edited_bursts = {
 	.one_file = true,
 	.tool = tool,
 	.prepare = prepare,
+	.enter = objects_enter,
 	.read = read_all,
 	.say = say,
 };

@@ -184,6 +184,9 @@ static void remove_counts(struct edited_run *r)
 		cached_edit_deinit(&f->edit);
 	}
 	vec_deinit(&r->files);
+	if (r->log)
+		unlink(r->log);
+	free(r->log);
 	if (r->folder)
 		rmdir(r->folder);
 	free(r->folder);
@@ -223,6 +226,8 @@ static _Noreturn void become(struct edited_run *r, int go, int failed)
 		*vec_add(&list) = (struct placement){f->original, f->edit.image};
 	}
 	if (!place_files(list.p, list.n, &e)) {
+		if (r->kind->enter)
+			r->kind->enter(r);
 		execvp(r->command[0], r->command);
 		err_errno(&e, -errno, "cannot run '%s'", r->command[0]);
 	}
@@ -412,7 +417,7 @@ static const struct edited_kind *kind_of(const struct edited_choice *c)
 
 bool edited_wanted(const struct edited_choice *c)
 {
-	return c->exact || c->paths || c->context || c->bursts || c->all_checks ||
+	return c->exact || c->paths || c->context || c->bursts || c->all_checks || c->no_objects ||
 	       c->boring || c->counted || c->atomic || c->per_thread ||
 	       c->libs.n || c->metrics.n || c->refine || c->full;
 }
@@ -423,12 +428,13 @@ static int check_bursts(const struct edited_choice *c)
 	uint64_t boring;
 
 	if (!c->bursts)
-		return c->all_checks || c->boring
-			       ? cmd_usage("record", "--all-checks and --boring go with --bursts")
+		return c->all_checks || c->boring || c->no_objects
+			       ? cmd_usage("record", "--all-checks, --boring and --no-objects go "
+						     "with --bursts")
 			       : 0;
 	if (c->exact || c->paths || c->context || c->atomic || c->per_thread || c->full ||
 		c->metrics.n || c->refine)
-		return cmd_usage("record", "--bursts goes with --libs, --all-checks and --boring");
+		return cmd_usage("record", "--bursts goes with --libs, --all-checks, --boring and --no-objects");
 	if (c->boring && parse_uint(c->boring, 0, 1000, &boring) < 0)
 		return cmd_usage("record", "--boring: '%s' is no number up to 1000", c->boring);
 	return bursts_rates("record", c->rates, &rates);

@@ -22,6 +22,7 @@ struct edited_choice {
 	bool all_checks;     /* of bursts: at all entries and back-edges ... */
 	const char *boring;  /* ... or not in loops with at most so many references; NULL: not said */
 	const char *rates;   /* NCHECK:NINSTR; NULL: not said */
+	bool no_objects;     /* allocations are not written down */
 	const char *counted; /* run nothing: read what this edited copy counted */
 	const char *refine;  /* a database with an earlier profile */
 	name_list metrics;
@@ -41,6 +42,7 @@ struct edited_run {
 	char **command;
 	bool quiet;
 	char *folder;                  /* of the counts */
+	char *log;                     /* a file of the kind's in it, or NULL */
 	VEC(struct edited_file) files; /* the program first */
 	struct rusage used;            /* by the command and what it waited for */
 	int status;                    /* of the command */
@@ -59,6 +61,8 @@ struct edited_kind {
 	int (*tool)(struct edited_run *r, const char *path, struct edit_tool *out, struct err *e);
 	/* Makes the file `path` ready to be counted into; NULL: it is zeros. */
 	int (*prepare)(struct edited_run *r, const char *path, struct err *e);
+	/* In the child, before it becomes the command; NULL: nothing. */
+	void (*enter)(struct edited_run *r);
 	/* Adds to the results what was counted, of all files. */
 	int (*read)(struct edited_run *r, struct err *e);
 	/* Says in a line or two what there is. */
@@ -73,6 +77,13 @@ struct burst_rates;
 /* "NCHECK:NINSTR", "all", "never", or NULL for what is usual. 0, or the exit code after a line that
  * says what is wrong. */
 int bursts_rates(const char *verb, const char *text, struct burst_rates *out);
+
+/* Allocations of a run with bursts (record_objects.c): nothing when none are wanted. */
+int objects_prepare(struct edited_run *r, struct err *e);
+void objects_enter(struct edited_run *r);
+struct burst_map;
+/* Adds a result, after that of the bursts: the maps are those of the files. */
+int objects_read(struct edited_run *r, const struct burst_map *maps, struct err *e);
 
 /* Whether options ask for an edited run. */
 bool edited_wanted(const struct edited_choice *c);

@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "edit/cache_trim.h"
+#include "edit/returns.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -109,17 +110,22 @@ static int write_edit(struct edit *edit, const char *folder, const struct edit_t
 {
 	_cleanup_free_ char *image = xasprintf("%s/image", folder);
 	void *state = NULL;
-	struct buf map = {0};
+	struct buf map = {0}, returns = {0};
 	int rc = tool->apply(tool->options, edit, counts, &state, &map, e);
 
 	if (!rc)
 		rc = edit_write(edit, image, e);
+	if (!rc) {
+		returns_put(edit, &returns);
+		rc = write_bytes(folder, "returns", returns.p, returns.n, e);
+	}
 	if (!rc)
 		rc = write_bytes(folder, "map", map.p, map.n, e);
 	if (!rc)
 		rc = write_bytes(folder, "counts", "", 0, e);
 	tool->release(state);
 	buf_deinit(&map);
+	buf_deinit(&returns);
 	return rc;
 }
 
@@ -186,6 +192,7 @@ int cache_copy(
 		rc = err_set(e, -ENODATA, "%s: has nothing that can be counted", path);
 	out->image = xasprintf("%s/image", folder);
 	out->counts = xasprintf("%s/counts", folder);
+	out->returns = xasprintf("%s/returns", folder);
 	if (rc)
 		cached_edit_deinit(out);
 	return rc;
@@ -214,6 +221,7 @@ void cached_edit_deinit(struct cached_edit *c)
 {
 	free(c->image);
 	free(c->counts);
+	free(c->returns);
 	buf_deinit(&c->map);
 	*c = (struct cached_edit){0};
 }

@@ -19,6 +19,7 @@ struct err;
 
 struct cached_edit {
 	char *image, *counts; /* paths */
+	char *returns;        /* path of what edit/returns.h reads; NULL: not kept */
 	struct buf map;       /* the tool's */
 	uint64_t bytes;       /* of counters, whole pages */
 };

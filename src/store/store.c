@@ -6,6 +6,7 @@
 #include "store/exact.h"
 #include "store/paths.h"
 #include "store/store_internal.h"
+#include "store/objects.h"
 #include "store/traces.h"
 #include "store/paces.h"
 #include "store/walks.h"
@@ -262,6 +263,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_path);
 	store_register(s, &blob_context);
 	store_register(s, &blob_trace);
+	store_register(s, &blob_objects);
 	store_register(s, &blob_pathmap);
 	store_register(s, &blob_command);
 	r = open_by_mode(s, e);

@@ -1,5 +1,6 @@
 #include "values/upcall.h"
 
+#include "base/beside.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "values/step.h"
@@ -22,25 +23,12 @@ struct upcall {
 
 /* ---- preparing ---- */
 
-/* Beside the program as it is built, or in its library folder as it is installed. */
 static int find_library(struct upcall *u, const char *wanted, struct err *e)
 {
-	static const char *const places[] = {".", "..", "../lib/culprit"};
-	char exe[PATH_MAX], path[PATH_MAX + 64];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	char *slash;
-
 	if (wanted)
 		return realpath(wanted, u->library) ? 0 : err_errno(e, -errno, "%s", wanted);
-	exe[n > 0 ? n : 0] = 0;
-	slash = strrchr(exe, '/');
-	if (slash)
-		*slash = 0;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(path, sizeof path, "%s/%s/culprit-upcall.so", exe, places[i]);
-		if (realpath(path, u->library))
-			return 0;
-	}
+	if (beside_find("culprit-upcall.so", u->library))
+		return 0;
 	return err_set(e, -ENOENT,
 		"culprit-upcall.so is neither beside culprit nor in ../lib/culprit; install it "
 		"(make install), or use --values=shadow");
