@@ -375,6 +375,14 @@ static int work_on_paths(const struct edit_verb *v, struct edit *edit, struct er
 	return r;
 }
 
+static void say_left(const struct edit_verb *v, const struct edit *edit)
+{
+	if (edit_debug_left(edit))
+		cmd_note("%s: its debug information %s and is left as it was: debuggers show no "
+			 "lines of the edited code",
+			v->program, edit_debug_left(edit));
+}
+
 static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
 {
 	int r = choose(edit, v->program, &v->only, true, e);
@@ -386,6 +394,8 @@ static int work(const struct edit_verb *v, struct edit *edit, struct err *e)
 	if (!r && v->output)
 		r = write_copy(v, edit, e);
 	cmd_progress_end();
+	if (!r)
+		say_left(v, edit);
 	if (!r && v->report)
 		edit_report(edit, v->program, v->json);
 	return r;

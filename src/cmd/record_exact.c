@@ -54,6 +54,12 @@ static void add_result(struct edited_run *r, const struct edited_file *f, const 
 	exact_pack(rows->p, rows->n, &to->packed);
 }
 
+/* Of a copy that somebody else ran only the copy itself knows. */
+static bool was_killed(const struct edited_run *r, const struct counts *counts)
+{
+	return r->choice->counted ? !exact_all_ended(counts) : WIFSIGNALED(r->status);
+}
+
 static int read_file(struct edited_run *r, const struct edited_file *f, struct err *e)
 {
 	struct exact_own *own = own_of(r);
@@ -68,7 +74,7 @@ static int read_file(struct edited_run *r, const struct edited_file *f, struct e
 				 .size = f->edit.map.n,
 				 .counters = counts.p,
 				 .n = counts.bytes / sizeof *counts.p,
-				 .killed = r->choice->counted || WIFSIGNALED(r->status),
+				 .killed = was_killed(r, &counts),
 				 .shared = edited_is_shared(r)},
 		&rows, &sum);
 	counts_unmap(&counts);

@@ -165,7 +165,7 @@ static void rewrite(struct debug *d, Elf *elf, struct elf_out *out)
 	dwarf_end(d->dwarf);
 }
 
-void debug_write(struct edit *e, const struct edit_fragment *fragments, size_t n)
+const char *debug_write(struct edit *e, const struct edit_fragment *fragments, size_t n)
 {
 	const struct buf *image = elf_out_image(e->out);
 	struct debug_map map;
@@ -175,11 +175,12 @@ void debug_write(struct edit *e, const struct edit_fragment *fragments, size_t n
 	elf_version(EV_CURRENT);
 	elf = elf_memory((char *)image->p, image->n);
 	if (!elf)
-		return;
+		return NULL;
 	debug_map_init(&map, e, fragments, n);
 	rewrite(&d, elf, e->out);
 	for (size_t i = 0; i < DEBUG_SECTIONS; i++)
 		buf_deinit(debug_buf(&d, i));
 	debug_map_deinit(&map);
 	elf_end(elf);
+	return d.split ? "is split (-gsplit-dwarf)" : d.strange ? "is not understood" : NULL;
 }

@@ -16,9 +16,9 @@ struct edit;
 struct edit_fragment;
 
 /*
- * After all code is placed. A file without debug information, or with some that is not understood
- * (split, damaged), keeps what it has.
+ * After all code is placed. A file without debug information keeps what it has; so does one with
+ * some that is not understood (split, damaged): then constant words say why, else it is NULL.
  */
-void debug_write(struct edit *e, const struct edit_fragment *fragments, size_t n);
+const char *debug_write(struct edit *e, const struct edit_fragment *fragments, size_t n);
 
 #endif

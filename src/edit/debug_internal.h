@@ -38,6 +38,7 @@ struct debug {
 	size_t rnglists, loclists;  /* where the headers of our tables are; 0: none */
 	bool by_cfa;                /* the function's locals are relative to its CFA */
 	bool strange;               /* something was not understood: nothing is written */
+	bool split;                 /* for it is in other files */
 };
 
 /* A location list or a line table: several entries may have the same. */

@@ -310,7 +310,7 @@ static int take_attribute(Dwarf_Attribute *a, void *arg)
 		break;
 	case DW_AT_dwo_name:
 	case DW_AT_GNU_dwo_name:
-		e->d->strange = true; /* the rest is in files that are not ours to change */
+		e->d->strange = e->d->split = true; /* those files are not ours to change */
 		break;
 	case DW_AT_frame_base:
 		e->frame_base = p;

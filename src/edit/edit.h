@@ -197,6 +197,10 @@ int edit_write(struct edit *e, const char *path, struct err *err);
 
 /* ---- after edit_write ---- */
 
+/* Why debug information still speaks of the old code, constant words ("is split"); NULL: it does
+ * not, or there is none. */
+const char *edit_debug_left(const struct edit *e);
+
 /* The new address of an old instruction; 0: it was not moved. */
 uint64_t edit_moved(const struct edit *e, uint64_t old);
 

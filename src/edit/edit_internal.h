@@ -196,6 +196,7 @@ struct edit {
 	edit_fill_fn *fill;
 	void *fill_arg;
 
+	const char *debug_left;
 	uint64_t text;
 	uint64_t tables, tables_size; /* copies of jump tables, behind the code */
 	VEC(struct edit_span) spans;

@@ -405,3 +405,20 @@ int elf_out_start(struct elf_out *o, uint64_t vaddr, struct err *e)
 	memcpy(entry, &init, sizeof init);
 	return 0;
 }
+
+uint64_t elf_out_last(const struct elf_out *o)
+{
+	uint64_t last = 0;
+
+	out_dynamic(o, DT_FINI, &last);
+	return last;
+}
+
+bool elf_out_finish(struct elf_out *o, uint64_t vaddr)
+{
+	uint8_t *entry = dynamic_entry(o, DT_FINI);
+
+	if (entry)
+		memcpy(entry + offsetof(Elf64_Dyn, d_un), &vaddr, sizeof vaddr);
+	return entry;
+}

@@ -94,6 +94,10 @@ void elf_out_symbol(struct elf_out *o, const char *name, uint64_t vaddr, uint64_
 uint64_t elf_out_first(const struct elf_out *o);
 int elf_out_start(struct elf_out *o, uint64_t vaddr, struct err *e); /* run this first */
 
+/* What the dynamic linker runs last of the file (0: nothing). */
+uint64_t elf_out_last(const struct elf_out *o);
+bool elf_out_finish(struct elf_out *o, uint64_t vaddr); /* run this instead; false: no room */
+
 /* The table of unwinding (.eh_frame_hdr) that the loader's lists shall name. */
 void elf_out_unwind(struct elf_out *o, uint64_t vaddr, uint64_t size);
 

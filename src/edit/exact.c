@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "edit/callers.h"
 #include "edit/chords.h"
+#include "edit/counts.h"
 #include "edit/endings.h"
 #include "edit/exact_loops.h"
 #include "edit/exact_map.h"
@@ -10,6 +11,7 @@
 #include "edit/guide.h"
 #include "edit/runtime.h"
 #include "edit/snippet.h"
+#include "isa/decode.h"
 #include "rt/routines.h"
 
 #include <errno.h>
@@ -22,6 +24,7 @@
 
 struct exact {
 	struct snippet *count, *check; /* check: of functions that a thread may come in by */
+	struct snippet *ends;          /* where the process is about to end */
 	struct snippet *begin[SNIPPET_VARIABLES], *step[SNIPPET_VARIABLES], *end[SNIPPET_VARIABLES];
 	struct snippet *less[SNIPPET_VARIABLES]; /* begins, where a register counts by itself */
 	struct exact_options options;
@@ -200,6 +203,7 @@ static int make_snippets(struct exact *x, struct err *e)
 		snprintf(text, sizeof text, "%s%s%s -= v%u", find, atomic, where, v);
 		rc = rc ? rc : snippet_create(text, &x->less[v], e);
 	}
+	rc = rc ? rc : snippet_create("call a0()", &x->ends, e);
 	snprintf(text, sizeof text, "%sif t0 != 0 goto on; call a0(); on:", find);
 	return rc || !x->options.per_thread ? rc : snippet_create(text, &x->check, e);
 }
@@ -228,7 +232,49 @@ static void begin_threads(struct exact *x, struct edit *e)
 	check_threads(x, e);
 }
 
+/* ---- how processes end ---- */
+
+/* exit is noticed by itself: it runs what the dynamic linker has to run last. */
+static bool ends_process(struct image *im, const struct flow_insn *i)
+{
+	static const char *const names[] = {"_exit", "_Exit", "quick_exit"};
+	const struct procedure *p =
+		i->kind == INSN_CALL ? image_procedure_at(im, flow_target(i)) : NULL;
+
+	for (size_t n = 0; p && p->name && n < sizeof names / sizeof *names; n++)
+		if (p->source == PROCEDURE_PLT && strcspn(p->name, "@") == strlen(names[n]) &&
+			!strncmp(p->name, names[n], strlen(names[n])))
+			return true;
+	return false;
+}
+
+static void mark_ends(struct exact *x, struct edit *e)
+{
+	const uint64_t arguments[] = {RT_CALL_ENDED};
+	struct edit_function **all;
+	size_t n = edit_functions(e, &all);
+
+	runtime_header(e)->ends = edit_data(e, sizeof(uint64_t), 8);
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t k = 0; all[i]->chosen && !all[i]->refused && k < all[i]->flow->ninsns;
+			k++)
+			if (ends_process(edit_image(e), &all[i]->flow->insns[k]))
+				edit_before(e, all[i], k, x->ends, arguments);
+}
+
+bool exact_all_ended(const struct counts *c)
+{
+	const uint64_t *end = c->p + c->bytes / RT_COUNTER;
+
+	return end[-RT_ENDS_STARTED] && end[-RT_ENDS_STARTED] == end[-RT_ENDS_ENDED];
+}
+
 /* ---- everything ---- */
+
+static uint64_t bytes_of(uint64_t counters)
+{
+	return counters ? (counters + RT_ENDS) * RT_COUNTER : 0;
+}
 
 static void fill_header(const struct exact *x, struct rt_header *h)
 {
@@ -250,10 +296,12 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 	for (size_t i = 0; i < in.scene.n; i++)
 		if (in.scene.functions[i]->chosen && !in.scene.functions[i]->refused)
 			take_function(&in, in.scene.functions[i]);
-	x->bytes = (in.insertions.n * RT_COUNTER + PAGE - 1) / PAGE * PAGE;
+	x->bytes = (bytes_of(in.insertions.n) + PAGE - 1) / PAGE * PAGE;
 	x->counters = edit_data(edit, x->bytes, PAGE);
 	if (x->options.per_thread)
 		begin_threads(x, edit);
+	if (x->bytes)
+		mark_ends(x, edit);
 	for (size_t i = 0; i < in.insertions.n; i++)
 		insert(x, edit, &in.insertions.p[i], i);
 	vec_each (h, &in.holdings)
@@ -306,6 +354,7 @@ void exact_destroy(struct exact *x)
 		return;
 	snippet_destroy(x->count);
 	snippet_destroy(x->check);
+	snippet_destroy(x->ends);
 	for (unsigned v = 0; v < SNIPPET_VARIABLES; v++) {
 		snippet_destroy(x->begin[v]);
 		snippet_destroy(x->step[v]);
@@ -347,7 +396,7 @@ static int outline(const struct buf *map, struct edit_outline *out)
 	int rc = exact_map_open(&r, map->p, map->n);
 
 	if (!rc)
-		*out = (struct edit_outline){r.counters * RT_COUNTER, r.path};
+		*out = (struct edit_outline){bytes_of(r.counters), r.path};
 	return rc;
 }
 

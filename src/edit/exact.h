@@ -16,6 +16,7 @@
 #include "edit/edit.h"
 #include "edit/tool.h"
 
+struct counts;
 struct err;
 struct exact;
 struct guide;
@@ -34,6 +35,10 @@ void exact_destroy(struct exact *x);
 
 /* For whoever keeps copies; o->counts is not used. */
 void exact_tool(const struct exact_options *o, struct edit_tool *out);
+
+/* Whether all processes that counted ended by themselves, with exit or _exit; not in static
+ * programs, which nobody asks. */
+bool exact_all_ended(const struct counts *c);
 
 uint64_t exact_bytes(const struct exact *x); /* of all counters, in the file that is counted into */
 

@@ -1,13 +1,17 @@
 #include "edit/place.h"
 
 #include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int write_text(const char *path, const char *text)
@@ -53,14 +57,60 @@ static int enter_namespace(struct err *e)
 	return rc ? err_errno(e, rc, "cannot stay the same user in a user namespace") : 0;
 }
 
+/* ---- mounts that nobody else sees ---- */
+
+static int keep_private(void)
+{
+	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? -errno : 0;
+}
+
+/* To the root of the namespace: a folder that is not below our root has parents up to there. */
+static int climb(void)
+{
+	struct stat here, above;
+
+	for (int depth = 0; depth < PATH_MAX; depth++) {
+		if (stat(".", &here) < 0 || chdir("..") < 0 || stat(".", &above) < 0)
+			return -errno;
+		if (here.st_dev == above.st_dev && here.st_ino == above.st_ino)
+			return chroot(".") < 0 ? -errno : 0;
+	}
+	return -ELOOP;
+}
+
+/*
+ * In a chroot whose root is no mount point the mount that it is on has no name. So we look at it
+ * from outside, in the namespace that is ours alone, and come back.
+ */
+static int keep_private_from_outside(const char *file)
+{
+	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *below = xstrdup(file);
+	int rc;
+
+	*strrchr(below, '/') = 0;
+	if (root < 0 || folder < 0 || chroot(below) < 0 || fchdir(root) < 0)
+		return -errno;
+	rc = climb();
+	if (!rc)
+		rc = keep_private();
+	if (fchdir(root) < 0 || chroot(".") < 0 || fchdir(folder) < 0)
+		return -errno;
+	return rc;
+}
+
 int place_files(const struct placement *list, size_t n, struct err *e)
 {
 	int rc = enter_namespace(e);
 
 	if (rc)
 		return rc;
-	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return err_errno(e, -errno, "cannot keep mounts to ourselves");
+	rc = keep_private();
+	if (rc == -EINVAL && n && strchr(list[0].over, '/'))
+		rc = keep_private_from_outside(list[0].over);
+	if (rc)
+		return err_errno(e, rc, "cannot keep mounts to ourselves");
 	for (size_t i = 0; i < n; i++)
 		if (mount(list[i].with, list[i].over, NULL, MS_BIND, NULL) < 0)
 			return err_errno(e, -errno, "cannot put %s in the place of %s",

@@ -23,6 +23,9 @@ static void fill_header(void *arg, uint8_t *copy, uint64_t address, uint64_t the
 
 	h->address = address;
 	h->next = then;
+	h->last = elf_out_last(e->out);
+	if (h->ends && !elf_out_finish(e->out, address + RT_FINISH))
+		h->ends = 0;
 	/* Debuggers end a backtrace in the function that has the program's entry. */
 	elf_out_symbol(e->out, "culprit_start", address + RT_START, RT_REST - RT_START);
 	elf_out_symbol(e->out, "culprit_runtime", address + RT_REST, sizeof blob - RT_REST);

@@ -54,7 +54,7 @@ static int write_read_only(struct edit *e, uint64_t address, struct err *err)
 	if (r < 0)
 		return r;
 	if (e->options.debug)
-		debug_write(e, list, e->fragments.n);
+		e->debug_left = debug_write(e, list, e->fragments.n);
 	uint64_t tables = e->tables_size;
 	elf_out_segment(e->out, address, PF_R, &bytes);
 	if (tables)
@@ -104,6 +104,11 @@ static int place_data(struct edit *e, struct err *err)
 			image_path(e->image));
 	elf_out_zeros(e->out, e->data, (e->data_size + PAGE - 1) & ~(uint64_t)(PAGE - 1));
 	return 0;
+}
+
+const char *edit_debug_left(const struct edit *e)
+{
+	return e->debug_left;
 }
 
 int edit_write(struct edit *e, const char *path, struct err *err)

@@ -68,6 +68,7 @@ rt_call_\name:
 	routine path
 	routine path_second
 	routine metric
+	routine ended
 	routine burst_room
 	routine burst_turn
 

@@ -11,6 +11,11 @@
  * fails it says so in one line on standard error, and the program counts into its own memory, for
  * nobody. Registers, flags and stack are as they were when it goes on to `next`.
  *
+ * If `ends` is asked for, the last two words of the counters say how many processes were started
+ * and how many of these ended by a call of exit or _exit: at RT_FINISH is what the dynamic linker
+ * shall run last (DT_FINI). Who is ended by a signal, or becomes another program, is not counted,
+ * nor are children that never were programs of their own.
+ *
  * Routines that snippets call are listed in routines.S; the build writes their offsets in the blob
  * to rt/routines.h as RT_CALL_NAME. They may be interrupted by a signal whose handler calls them
  * again, and run on whatever stack is there: they use little of it.
@@ -20,7 +25,7 @@
 
 #define RT_MAGIC   0x31747269707c7563 /* the bytes "cu|pirt1" */
 #define RT_PATH    4096
-#define RT_HEADER  4224
+#define RT_HEADER  4240
 #define RT_START   RT_HEADER
 #define RT_COUNTER 8 /* bytes of one */
 
@@ -56,6 +61,11 @@
 
 #define RT_METRICS 2 /* at most */
 
+/* The last words of the counters, from their end. */
+#define RT_ENDS         2
+#define RT_ENDS_STARTED 2
+#define RT_ENDS_ENDED   1
+
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
@@ -90,7 +100,9 @@ struct rt_header {
 	uint64_t table_entries, table_atomic; /* how many; whether to lock */
 	uint64_t table_words;                 /* of an entry */
 	uint64_t metrics; /* a struct rt_metrics, from the header; 0: no events are measured */
-	uint64_t buffer; /* of bursts: memory for threads that get none of their own */
+	uint64_t buffer;  /* of bursts: memory for threads that get none of their own */
+	uint64_t ends;    /* where a process keeps its number; 0: nobody asks how processes end */
+	uint64_t last;    /* what ran last before us, or 0. By the editor */
 	uint64_t spare[1];
 	char path[RT_PATH]; /* of the file */
 };

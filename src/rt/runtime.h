@@ -44,6 +44,9 @@ void rt_paths_start(const struct rt_header *h) RT_HIDDEN;
 
 void rt_main(const struct rt_header *h) RT_HIDDEN;
 
+/* As the dynamic linker calls it, at the end. */
+void rt_finish(void) RT_HIDDEN;
+
 /* ---- routines for snippets (routines.S): rt_call_NAME runs rt_NAME ---- */
 
 /* The displacement of the thread's counters, once it has a block. */
@@ -58,6 +61,9 @@ uint64_t rt_context_enter(uint64_t number) RT_HIDDEN;
 /* One path more, by its key, and what was measured on it; the same of the second metric alone. */
 uint64_t rt_path(uint64_t key, uint64_t amount) RT_HIDDEN;
 uint64_t rt_path_second(uint64_t key, uint64_t amount) RT_HIDDEN;
+
+/* The process is about to end by itself. */
+uint64_t rt_ended(void) RT_HIDDEN;
 
 /* What the thread's event, one of struct rt_metrics, has counted. */
 uint64_t rt_metric(uint64_t which) RT_HIDDEN;

@@ -69,6 +69,48 @@ static long map_counters(const struct rt_header *h, long fd)
 	return sys_map(counters, h->size, MAP_FIXED, fd, 0);
 }
 
+/* ---- how processes end ---- */
+
+static void mark(const struct rt_header *h, uint64_t from_end)
+{
+	uint64_t *counters = rt_here(h->counters);
+
+	__atomic_fetch_add(&counters[h->size / RT_COUNTER - from_end], 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t process_number(void)
+{
+	return (uint64_t)sys_call(SYS_getpid, 0, 0, 0, 0);
+}
+
+/* Its number is kept in memory of its own: a child that has a copy of it is another process. */
+static void begin_process(const struct rt_header *h)
+{
+	*(uint64_t *)rt_here(h->ends) = process_number();
+	mark(h, RT_ENDS_STARTED);
+}
+
+uint64_t rt_ended(void)
+{
+	const struct rt_header *h = &rt_header;
+	uint64_t *process = rt_here(h->ends);
+
+	if (*process && *process == process_number()) {
+		*process = 0;
+		mark(h, RT_ENDS_ENDED);
+	}
+	return 0;
+}
+
+void rt_finish(void)
+{
+	rt_ended();
+	if (rt_header.last)
+		((void (*)(void))rt_here(rt_header.last))();
+}
+
+/* ---- the start ---- */
+
 void rt_main(const struct rt_header *h)
 {
 	long fd, result;
@@ -83,6 +125,8 @@ void rt_main(const struct rt_header *h)
 			rt_threads_start(h, fd);
 		if (!sys_failed(result))
 			rt_paths_start(h);
+		if (!sys_failed(result) && h->ends)
+			begin_process(h);
 		sys_close(fd);
 	}
 	if (sys_failed(result))

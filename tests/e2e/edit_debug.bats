@@ -112,7 +112,8 @@ extent() { # PROGRAM FUNCTION first|last: its address and size
 
 @test "what is not understood stays as it was" {
 	gcc -O2 -g -gsplit-dwarf a.c -o a
-	"$CULPRIT" edit a -o b
+	run "$CULPRIT" edit a -o b
+	[ "$status" = 0 ] && [[ $output == *"debug information is split (-gsplit-dwarf) and is left"* ]]
 	[ "$(./b)" = "$(./a)" ]
 	for section in .debug_info .debug_line .debug_addr; do
 		objcopy -O binary --only-section=$section --set-section-flags $section=alloc a old

@@ -227,6 +227,60 @@ program() { # NAME [FLAG...]: from standard input
 	grep -q "culprit: cannot count into $dir/copy.counts" said
 }
 
+@test "a copy knows how its processes ended" {
+	program a <<-'END'
+		#include <setjmp.h>
+		#include <signal.h>
+		#include <unistd.h>
+		static jmp_buf where;
+		__attribute__((noinline)) int leaf(int i) { return i * 3; }
+		__attribute__((noinline)) void jump(int i) { if (i % 3 == 0) longjmp(where, 1); }
+		static void (*volatile pointer)(int) = jump;
+		__attribute__((noinline)) int try(int i) {
+			if (setjmp(where)) return leaf(i);
+			pointer(i); pointer(i + 1);
+			return leaf(i);
+		}
+		int main(int argc, char **argv) {
+			int n = 0;
+			for (int i = 0; i < 30; i++) n += try(i);
+			if (argc == 1) return n == 0;
+			if (argv[1][0] == '_') _exit(n == 0);
+			for (;;) n += leaf(n);
+		}
+	END
+	for how in "" _exit; do
+		"$CULPRIT" edit --exact a -o copy
+		./copy $how
+		"$CULPRIT" record --counted copy -o "$db"
+		[ "$(entries a leaf)" = "30 exact" ]
+		rm -f copy.counts "$db"
+	done
+	./copy loop &
+	until [ -s copy.counts ]; do sleep 0.02; done
+	sleep 0.05
+	kill -KILL $! && { wait $! || true; }
+	"$CULPRIT" record --counted copy -o "$db"
+	[[ $(entries a leaf) != *exact ]]
+}
+
+# bats test_tags=plain
+@test "in a folder that is no mount point and became the root" {
+	need_root "changes the root"
+	mkdir -p root/tmp root/dev/shm
+	program root/b <<<'int main(void) { return 0; }'
+	for file in "$CULPRIT" root/b; do
+		ldd "$file" | grep -o '/[^ ]*' | while read -r library; do
+			cp --parents -Lu "$library" root
+		done
+	done
+	cp "$CULPRIT" root/culprit
+	env XDG_CACHE_HOME=/cache chroot root /culprit record --exact -o /db -- /b
+	db=root/db
+	counts | grep -q '^procedure .* exact'
+	! grep -q "$dir/root" /proc/self/mounts
+}
+
 @test "nonsense is refused" {
 	run "$CULPRIT" record --exact -a
 	[ "$status" = 2 ] && [[ $output == *"needs a command"* ]]
