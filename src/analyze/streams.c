@@ -125,15 +125,19 @@ static int learn_burst(
 
 	for (size_t i = 0; i < b->n; i++) {
 		const struct trace_reference *r = &b->references[i];
-		uint32_t number = number_of(s, &sites[r->site], part, b, r->address);
+		uint32_t number;
+
+		if (!trace_is_reference(sites[r->site].kind))
+			continue;
+		number = number_of(s, &sites[r->site], part, b, r->address);
 
 		if (number >= SEQUITUR_TERMINALS)
 			return -EFBIG;
 		sequitur_add(s->grammar, number);
+		s->summary.references++;
 	}
 	sequitur_cut(s->grammar);
 	s->summary.bursts++;
-	s->summary.references += b->n;
 	return 0;
 }
 
@@ -336,8 +340,9 @@ static int count_burst(
 
 	s->burst.n = 0;
 	for (size_t i = 0; i < b->n; i++)
-		*vec_add(&s->burst) = number_of(
-			s, &sites[b->references[i].site], part, b, b->references[i].address);
+		if (trace_is_reference(sites[b->references[i].site].kind))
+			*vec_add(&s->burst) = number_of(s, &sites[b->references[i].site], part, b,
+				b->references[i].address);
 	for (size_t i = 0; i < s->burst.n;) {
 		uint32_t stream = match_at(s, i, &length);
 

@@ -1,69 +1,57 @@
 #include "burst/burst.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hmap.h"
 #include "base/mem.h"
-#include "burst/map.h"
+#include "burst/burst_internal.h"
+#include "burst/payload.h"
 #include "edit/endings.h"
 #include "edit/runtime.h"
 #include "edit/snippet.h"
 #include "isa/decode.h"
-#include "isa/reference.h"
 #include "rt/burst.h"
 #include "rt/routines.h"
 
 /*
- * What is put where. a0 is the routine, but for LEAVE where it is the other copy and NAMED where it
- * is the number of the place. The words of the thread are those of rt/burst.h.
+ * What is put where. Of a check a0 is the other copy, or the routine and then the other copy; of a
+ * point it is its number. The words of the thread are those of rt/burst.h.
  */
-enum {
-	LEAVE,  /* a check of the first copy: a decrement, and a branch that is hardly ever taken */
-	TURN,   /* of the second */
-	ROOM,   /* before the first record of a block: for a1 bytes */
-	NAMED0, /* the payload: an address and who wanted it */
-	NAMED1,
-	NAMED0_THREAD, /* the same, relative to the thread pointer */
-	NAMED1_THREAD,
-	SNIPPETS
-};
+#define LEAVE "tls[512] -= 1; if tls[512] < 0 goto a0"
+#define TURN                                                           \
+	"tls[520] -= 1; if tls[520] >= 0 goto stay; t0 = call a0(0); " \
+	"if t0 == 0 goto stay; goto a1; stay:"
+#define ROOM "t0 = tls[528]; if t0 <= tls[536] goto room; call a0(0); room:"
 
-#define PUT "[t0] = t1; [t0 + 8] = a0; t0 += 16; tls[528] = t0"
-
-static const char *const texts[SNIPPETS] = {
-	[LEAVE] = "tls[512] -= 1; if tls[512] < 0 goto a0",
-	[TURN] = "tls[520] -= 1; if tls[520] >= 0 goto stay; t0 = call a0(0); "
-		 "if t0 == 0 goto stay; goto a1; stay:",
-	[ROOM] = "t0 = tls[528]; t0 += a1; if t0 <= tls[536] goto room; call a0(a1); room:",
-	[NAMED0] = "t0 = tls[528]; t1 = &m0; " PUT,
-	[NAMED1] = "t0 = tls[528]; t1 = &m1; " PUT,
-	[NAMED0_THREAD] = "t0 = tls[528]; t1 = &m0; t1 += tls[16]; " PUT,
-	[NAMED1_THREAD] = "t0 = tls[528]; t1 = &m1; t1 += tls[16]; " PUT,
+static const char *const points[BURST_WORDS + 1] = {
+	"t0 = tls[528]; t1 = a0; [t0] = t1; t0 += 8; tls[528] = t0",
+	"t0 = tls[528]; t1 = a0; [t0] = t1; t1 = &m0; [t0 + 8] = t1; t0 += 16; tls[528] = t0",
+	"t0 = tls[528]; t1 = a0; [t0] = t1; t1 = &m0; [t0 + 8] = t1; t1 = &m1; [t0 + 16] = t1; "
+	"t0 += 24; tls[528] = t0",
+	"t0 = tls[528]; t1 = a0; [t0] = t1; t1 = &m0; [t0 + 8] = t1; t1 = &m1; [t0 + 16] = t1; "
+	"t1 = &m2; [t0 + 24] = t1; t0 += 32; tls[528] = t0",
+	"t0 = tls[528]; t1 = a0; [t0] = t1; t1 = &m0; [t0 + 8] = t1; t1 = &m1; [t0 + 16] = t1; "
+	"t1 = &m2; [t0 + 24] = t1; t1 = &m3; [t0 + 32] = t1; t0 += 40; tls[528] = t0",
 };
 
 _Static_assert(BURST_CHECK == 512 && BURST_INSTR == 520 && BURST_CURSOR == 528 &&
-		       BURST_LIMIT == 536 && sizeof(struct burst_record) == 16,
+		       BURST_LIMIT == 536 && BURST_WORDS == 4,
 	"as the snippets have it");
-
-struct burst {
-	const struct burst_options *options;
-	struct edit *edit;
-	struct edit_function **functions, **twins;
-	size_t n;
-	bool *checked; /* entries */
-	struct burst_map map;
-	struct snippet *snippet[SNIPPETS];
-};
 
 static void destroy(struct burst *b)
 {
 	if (!b)
 		return;
-	for (int i = 0; i < SNIPPETS; i++)
-		snippet_destroy(b->snippet[i]);
+	snippet_destroy(b->leave);
+	snippet_destroy(b->turn);
+	snippet_destroy(b->room);
+	for (int i = 0; i <= BURST_WORDS; i++)
+		snippet_destroy(b->point[i]);
 	burst_map_deinit(&b->map);
 	free(b->checked);
 	free(b->twins);
@@ -82,7 +70,7 @@ static void check_block(struct burst *b, size_t i, uint32_t block, bool *done)
 	const struct flow *flow = b->twins[i]->flow;
 
 	if (!done[block])
-		edit_before(b->edit, b->twins[i], flow->blocks[block].first, b->snippet[TURN],
+		edit_before(b->edit, b->twins[i], flow->blocks[block].first, b->turn,
 			(uint64_t[]){RT_CALL_BURST_TURN, EDIT_OTHER});
 	done[block] = true;
 }
@@ -93,7 +81,7 @@ static void check_entry(struct burst *b, size_t i, bool *done)
 
 	if (!b->checked[i])
 		return;
-	edit_at_entry(b->edit, b->functions[i], b->snippet[LEAVE], (uint64_t[]){EDIT_OTHER});
+	edit_at_entry(b->edit, b->functions[i], b->leave, (uint64_t[]){EDIT_OTHER});
 	check_block(b, i, flow_block_at(flow, flow->entry), done);
 }
 
@@ -109,8 +97,7 @@ static void check_loops(struct burst *b, size_t i, const struct checks_loops *lo
 		if (!loops->back[k] || left[edge])
 			continue;
 		left[edge] = true;
-		edit_on_edge(b->edit, b->functions[i], edge, b->snippet[LEAVE],
-			(uint64_t[]){EDIT_OTHER});
+		edit_on_edge(b->edit, b->functions[i], edge, b->leave, (uint64_t[]){EDIT_OTHER});
 		check_block(b, i, graph->edge[k].to, done);
 	}
 	free(left);
@@ -123,57 +110,6 @@ static void check(struct burst *b, size_t i, const struct checks_loops *loops)
 	check_entry(b, i, done);
 	check_loops(b, i, loops, done);
 	free(done);
-}
-
-/* ---- recording ---- */
-
-static void record_insn(struct burst *b, struct edit_function *f, uint32_t insn,
-	const struct reference *list, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		const struct reference *r = &list[i];
-		int which = (r->thread ? NAMED0_THREAD : NAMED0) + (int)i;
-		uint64_t number = b->map.first + b->map.sites.n;
-
-		*vec_add(&b->map.sites) = (struct burst_site){f->procedure->start,
-			f->flow->insns[insn].address,
-			(uint8_t)((r->loads ? BURST_LOAD : 0) | (r->stores ? BURST_STORE : 0)),
-			r->size};
-		edit_before(b->edit, f, insn, b->snippet[which], &number);
-	}
-}
-
-/* Room is asked for once, for all that is recorded before the block may be left. */
-static void record_block(struct burst *b, struct edit_function *f, const struct flow_block *block)
-{
-	struct reference list[REFERENCES_MAX];
-	uint32_t end = block->first + block->count, left = 0;
-
-	for (uint32_t i = block->first; i < end; i++) {
-		unsigned n = edit_references(b->edit, f, i, list);
-
-		if (n > left) {
-			uint32_t k = i;
-			for (left = n; ++k < end && left < BURST_BLOCK;) {
-				struct reference more[REFERENCES_MAX];
-				left += edit_references(b->edit, f, k, more);
-			}
-			edit_before(b->edit, f, i, b->snippet[ROOM],
-				(uint64_t[]){
-					RT_CALL_BURST_ROOM, left * sizeof(struct burst_record)});
-		}
-		record_insn(b, f, i, list, n);
-		left -= n;
-	}
-}
-
-static void record(struct burst *b, struct edit_function *f, const struct checks_loops *loops)
-{
-	const struct flow *flow = f->flow;
-
-	for (uint32_t i = 0; i < flow->nblocks; i++)
-		if (!loops->boring[i] && !(flow->blocks[i].marks & FLOW_PADDING))
-			record_block(b, f, &flow->blocks[i]);
 }
 
 /* ---- both copies ---- */
@@ -216,7 +152,7 @@ static void instrument(struct burst *b)
 			continue;
 		checks_loops_init(&loops, b->edit, b->functions[i], b->options->boring);
 		check(b, i, &loops);
-		record(b, b->twins[i], &loops);
+		b->options->payload->put(b, b->twins[i], loops.boring);
 		redirect_calls(b, b->twins[i]);
 		checks_loops_deinit(&loops);
 	}
@@ -226,10 +162,14 @@ static void instrument(struct burst *b)
 
 static int make_snippets(struct burst *b, struct err *e)
 {
-	int rc = 0;
+	int rc = snippet_create(LEAVE, &b->leave, e);
 
-	for (int i = 0; i < SNIPPETS && !rc; i++)
-		rc = snippet_create(texts[i], &b->snippet[i], e);
+	if (!rc)
+		rc = snippet_create(TURN, &b->turn, e);
+	if (!rc)
+		rc = snippet_create(ROOM, &b->room, e);
+	for (int i = 0; i <= BURST_WORDS && !rc; i++)
+		rc = snippet_create(points[i], &b->point[i], e);
 	return rc;
 }
 
@@ -244,7 +184,7 @@ static void begin_map(struct burst *b)
 }
 
 /* More than a thread's state and buffer need. */
-#define BUFFER_BYTES ((BURST_BUFFER + BURST_ROOM + 64) * sizeof(struct burst_record) + RT_PATH)
+#define BUFFER_BYTES ((BURST_BUFFER + BURST_ROOM + 64) * sizeof(uint64_t) + RT_PATH)
 
 static int apply(const void *options, struct edit *edit, const char *counts, void **state,
 	struct buf *map, struct err *e)
@@ -289,16 +229,18 @@ static int outline(const struct buf *bytes, struct edit_outline *out)
 	if (rc)
 		return rc;
 	*out = (struct edit_outline){
-		map.sites.n ? BURST_PAGE : 0, burst_map_path(bytes->p, bytes->n)};
+		map.points.n ? BURST_PAGE : 0, burst_map_path(bytes->p, bytes->n)};
 	burst_map_deinit(&map);
 	return 0;
 }
 
-const struct burst_options burst_defaults = {.entries = CHECKS_CYCLES, .boring = 4};
+const struct burst_options burst_defaults = {
+	.entries = CHECKS_CYCLES, .boring = 4, .payload = &payload_references};
 
 void burst_tool(const struct burst_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "bursts-%u-%u", o->entries, o->boring);
+	snprintf(out->name, sizeof out->name, "bursts-%u-%u-%s-%" PRIx64, o->entries, o->boring,
+		o->payload->name, o->more ? hash_bytes(o->more, strlen(o->more)) : 0);
 }

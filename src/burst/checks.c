@@ -125,7 +125,7 @@ bool *checks_at_entries(struct edit *e, enum checks_entries kind)
 	checked = checked_entries(&c);
 	for (size_t i = 0; i < c.n; i++)
 		if (kind != CHECKS_CYCLES)
-			checked[i] = kind == CHECKS_ALL || !c.leaf[i];
+			checked[i] = kind == CHECKS_ALL || (kind == CHECKS_NO_LEAVES && !c.leaf[i]);
 	graph_deinit(&c.graph);
 	vec_deinit(&c.edges);
 	free(c.distance);
@@ -184,14 +184,17 @@ void checks_loops_init(
 	struct loops loops;
 	bool *boring;
 
+	bool none = k == CHECKS_NO_LOOPS;
+
 	loops_init(&loops, &flow->graph, flow->entry_node);
+	k = none ? 0 : k;
 	boring = boring_loops(e, f, &loops, k);
 	c->boring = xcalloc(flow->nblocks + 1, sizeof *c->boring);
 	c->back = xcalloc(flow->graph.edges + 1, sizeof *c->back);
 	for (uint32_t b = 0; b < flow->nblocks; b++)
 		c->boring[b] = k && loops.of[b] != GRAPH_NONE && boring[loops.of[b]];
 	for (uint32_t i = 0; i < flow->graph.edges; i++)
-		c->back[i] = loops.edge[i] & LOOP_BACK && edit_edge_carries(f, i) &&
+		c->back[i] = !none && loops.edge[i] & LOOP_BACK && edit_edge_carries(f, i) &&
 			     !c->boring[flow->graph.edge[i].to];
 	free(boring);
 	loops_deinit(&loops);

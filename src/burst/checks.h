@@ -5,6 +5,7 @@
 #ifndef CULPRIT_BURST_CHECKS_H
 #define CULPRIT_BURST_CHECKS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,10 @@ enum checks_entries {
 	CHECKS_ALL,       /* at all entries */
 	CHECKS_NO_LEAVES, /* but those of procedures that call nobody */
 	CHECKS_CYCLES,    /* and only where recursion, pointers or strangers come in (4.1) */
+	CHECKS_NONE,      /* bounds nothing: to see what the others cost */
 };
+
+#define CHECKS_NO_LOOPS UINT_MAX /* as k: no check at any back-edge, for the same purpose */
 
 /* By function, as edit_functions lists them: whether its entry has a check; to be freed. */
 bool *checks_at_entries(struct edit *e, enum checks_entries kind);

@@ -13,12 +13,12 @@
 #include "rt/burst.h"
 #include "store/traces.h"
 
-int burst_file_create(
-	const char *path, const struct burst_rates *rates, uint64_t bytes, struct err *e)
+int burst_file_create(const char *path, const struct burst_rates *rates, bool fixed, uint64_t bytes,
+	struct err *e)
 {
 	struct burst_file page = {.magic = BURST_MAGIC,
-		.check = rates->check,
-		.instr = rates->instr,
+		.rates = *rates,
+		.changed = fixed,
 		.most = bytes / BURST_CHUNK + 1};
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = 0;
 
@@ -30,16 +30,44 @@ int burst_file_create(
 	return rc;
 }
 
+/* Programs have the page mapped: they see the rates, and then that they have changed. */
+int burst_file_set(const char *path, const struct burst_rates *rates, struct err *e)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC), rc = -EBADMSG;
+	struct burst_file *page;
+	struct stat st;
+
+	if (fd < 0)
+		return err_errno(e, -errno, "%s", path);
+	page = fstat(fd, &st) || st.st_size < BURST_PAGE
+		       ? MAP_FAILED
+		       : mmap(NULL, BURST_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page != MAP_FAILED) {
+		if (page->magic == BURST_MAGIC) {
+			page->rates = *rates;
+			__atomic_fetch_add(&page->changed, 1, __ATOMIC_RELEASE);
+			rc = 0;
+		}
+		munmap(page, BURST_PAGE);
+	}
+	return rc ? err_set(e, rc, "%s: no file of bursts", path) : 0;
+}
+
 /* ---- reading ---- */
 
 struct place {
 	uint64_t number; /* in bursts; the key */
-	uint32_t site;   /* in the profile */
+	const struct burst_point *point;
+	uint32_t site; /* in the profile: of its first event */
+	bool touches;  /* its words are addresses */
+	const struct burst_event *events;
 };
 
 /* A thread's bursts, as its chunks have them: a list of pieces in the file. */
 struct piece {
 	uint32_t process, thread;
+	uint64_t pointer;
 	const struct burst_head *head;
 };
 
@@ -66,11 +94,12 @@ static void take_chunk(struct reading *r, const uint8_t *at, uint64_t size)
 
 	while (left >= sizeof(struct burst_head)) {
 		const struct burst_head *head = (const struct burst_head *)p;
-		uint64_t n = sizeof *head + head->records * sizeof(struct burst_record);
+		uint64_t n = sizeof *head + head->words * sizeof(uint64_t);
 
 		if (n > left)
 			return;
-		*vec_add(&r->pieces) = (struct piece){chunk->process, chunk->thread, head};
+		*vec_add(&r->pieces) =
+			(struct piece){chunk->process, chunk->thread, chunk->pointer, head};
 		p += n;
 		left -= n;
 	}
@@ -91,59 +120,97 @@ static int by_thread(const void *a, const void *b)
 static const struct burst_map *map_of(const struct reading *r, uint64_t number)
 {
 	for (size_t i = 0; i < r->nmaps; i++)
-		if (number - r->maps[i].first < r->maps[i].sites.n)
+		if (number - r->maps[i].first < r->maps[i].points.n)
 			return &r->maps[i];
 	return NULL;
 }
 
-/* UINT32_MAX: nobody knows it. */
-static uint32_t site_of(struct reading *r, uint64_t number)
+/* NULL: nobody knows it. */
+static const struct place *place_of(struct reading *r, uint64_t number)
 {
-	const struct place *known = hmap_get(&r->places, &number);
+	struct place *known = hmap_get(&r->places, &number);
 	const struct burst_map *map;
-	const struct burst_site *s;
+	const struct burst_point *p;
 
 	if (known)
-		return known->site;
+		return known;
 	map = map_of(r, number);
 	if (!map)
-		return UINT32_MAX;
-	s = &map->sites.p[number - map->first];
-	*(struct place *)hmap_put(&r->places, &number, NULL) =
-		(struct place){number, (uint32_t)r->sites.n};
-	*vec_add(&r->sites) =
-		(struct trace_site){burst_map_key(map), s->procedure, s->at, s->kind, s->size};
-	return (uint32_t)r->sites.n - 1;
+		return NULL;
+	p = &map->points.p[number - map->first];
+	known = hmap_put(&r->places, &number, NULL);
+	*known = (struct place){number, p, (uint32_t)r->sites.n, true, map->events.p + p->first};
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct burst_event *e = &known->events[i];
+
+		known->touches = known->touches && trace_is_reference(e->kind);
+		*vec_add(&r->sites) = (struct trace_site){
+			burst_map_key(map), p->procedure, e->at, e->kind, e->size};
+	}
+	return known;
+}
+
+/* Of a record that a signal handler has written over, not all words are there. */
+static bool is_whole(const struct place *p, const uint64_t *words, uint32_t left)
+{
+	if (left < 1u + p->point->words)
+		return false;
+	for (unsigned i = 1; p->touches && i <= p->point->words; i++)
+		if (words[i] & BURST_NUMBER)
+			return false;
+	return true;
+}
+
+/* The next record of a piece that makes sense; *at is 0 at first. NULL at the end. */
+static const struct place *next_record(
+	struct reading *r, const struct piece *p, uint32_t *at, const uint64_t **words, bool count)
+{
+	const uint64_t *all = (const uint64_t *)(p->head + 1);
+
+	while (*at < p->head->words) {
+		const struct place *place = place_of(r, all[*at]);
+
+		if (!place || !is_whole(place, all + *at, p->head->words - *at)) {
+			r->sum->odd += count;
+			++*at;
+			continue;
+		}
+		*words = all + *at + 1;
+		*at += 1u + place->point->words;
+		return place;
+	}
+	return NULL;
 }
 
 static void find_sites(struct reading *r)
 {
-	vec_each (p, &r->pieces) {
-		const struct burst_record *list = (const struct burst_record *)(p->head + 1);
+	const uint64_t *words;
 
-		for (uint32_t i = 0; i < p->head->records; i++)
-			if (site_of(r, list[i].site) == UINT32_MAX)
-				r->sum->odd++;
-	}
+	vec_each (p, &r->pieces)
+		for (uint32_t at = 0; next_record(r, p, &at, &words, true);)
+			;
 }
 
-static void add_references(struct reading *r, const struct burst_head *head)
+static void add_events(struct reading *r, const struct piece *p)
 {
-	const struct burst_record *list = (const struct burst_record *)(head + 1);
+	const struct place *place;
+	const uint64_t *words;
 
-	for (uint32_t i = 0; i < head->records; i++) {
-		uint32_t site = site_of(r, list[i].site);
+	for (uint32_t at = 0; (place = next_record(r, p, &at, &words, false));)
+		for (uint32_t i = 0; i < place->point->n; i++) {
+			const struct burst_event *e = &place->events[i];
+			uint64_t base = e->word == BURST_NO_WORD ? 0 : words[e->word];
 
-		if (site != UINT32_MAX)
-			*vec_add(&r->references) = (struct trace_reference){site, list[i].address};
-	}
+			*vec_add(&r->references) = (struct trace_reference){place->site + i,
+				base + (e->thread ? p->pointer : 0) + (uint64_t)e->by};
+		}
 }
 
 static void put_burst(struct reading *r, const struct piece *p, struct trace_writer *w)
 {
 	trace_writer_put(w, &(struct trace_burst){p->process, p->thread, p->head->time,
 				    r->references.p, r->references.n});
-	r->sum->references += r->references.n;
+	r->sum->events += r->references.n;
 	r->references.n = 0;
 }
 
@@ -166,7 +233,7 @@ static void write_bursts(struct reading *r, struct buf *packed)
 	r->sum->bursts = n;
 	trace_writer_init(&w, r->sites.p, (uint32_t)r->sites.n, r->sum->lost, n, packed);
 	for (size_t i = 0; i < r->pieces.n; i++) {
-		add_references(r, r->pieces.p[i].head);
+		add_events(r, &r->pieces.p[i]);
 		if (is_last(r, i))
 			put_burst(r, &r->pieces.p[i], &w);
 	}

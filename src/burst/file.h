@@ -5,28 +5,27 @@
 #ifndef CULPRIT_BURST_FILE_H
 #define CULPRIT_BURST_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "burst/map.h"
+#include "rt/burst_rates.h"
 
 struct buf;
 struct err;
 
-struct burst_rates {
-	int64_t check, instr; /* nCheck:nInstr; instr 0: all that runs is one burst */
-};
-#define BURST_NEVER ((int64_t)1 << 62) /* as nCheck: after the first burst, none */
-
 #define BURST_BYTES ((uint64_t)2 << 30) /* usual room for bursts */
 
-/* Room for so many bytes of bursts. */
-int burst_file_create(
-	const char *path, const struct burst_rates *rates, uint64_t bytes, struct err *e);
+/* Room for so many bytes of bursts; if the rates are fixed, the environment has no say. */
+int burst_file_create(const char *path, const struct burst_rates *rates, bool fixed, uint64_t bytes,
+	struct err *e);
+/* Other rates for the programs that write to a file, while they run. */
+int burst_file_set(const char *path, const struct burst_rates *rates, struct err *e);
 
 struct burst_sum {
-	uint64_t bursts, references, lost; /* lost: bursts or parts of them that found no room */
-	uint64_t odd;                      /* references that no map knows */
+	uint64_t bursts, events, lost; /* lost: bursts or parts of them that found no room */
+	uint64_t odd;                  /* words that make no sense */
 };
 
 /* Appends what it holds, as a profile of store/traces.h. */

@@ -6,7 +6,9 @@
 #include "base/cursor.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "rt/burst.h"
 #include "store/edges.h"
+#include "store/traces.h"
 
 /*
  * A map:
@@ -15,24 +17,43 @@
  *   text    path of the original, with a NUL
  *   text    its identity (image_id_text), with a NUL
  *   uleb    procedures that exist twice
- *   uleb    how many places there are, each:
+ *   uleb    how many points there are, each:
  *     sleb    start of its procedure - that of the one before
- *     sleb    address - start of its procedure
- *     u8      kind
- *     uleb    bytes
+ *     u8      words
+ *     uleb    how many events it has, each:
+ *       sleb    address - start of the procedure
+ *       u8      kind
+ *       u8      word, + 128 if the thread pointer is added
+ *       sleb    what is added
+ *       uleb    bytes
  */
-#define MAP_MAGIC  0x317470614d737242
-#define SITE_LEAST 4                   /* bytes */
-#define NUMBERS    (UINT64_C(1) << 32) /* of one image's places */
+#define MAP_MAGIC   0x327470614d737242
+#define POINT_LEAST 3 /* bytes */
+#define EVENT_LEAST 5
+#define NUMBERS     (UINT64_C(1) << 32) /* of one image's points */
+#define WITH_THREAD 0x80
 
 uint64_t burst_map_first(const struct image_id *id)
 {
-	return (hash_bytes(id->bytes, id->size) >> 1 | 1) / NUMBERS * NUMBERS + NUMBERS;
+	return (hash_bytes(id->bytes, id->size) / NUMBERS * NUMBERS) | BURST_NUMBER;
 }
 
 uint64_t burst_map_key(const struct burst_map *m)
 {
 	return edge_image_key(IMAGE_ELF, &m->id, m->path);
+}
+
+static void put_events(const struct burst_map *m, const struct burst_point *p, struct buf *out)
+{
+	for (uint32_t i = p->first; i < p->first + p->n; i++) {
+		const struct burst_event *e = &m->events.p[i];
+
+		buf_sleb(out, (int64_t)(e->at - p->procedure));
+		buf_u8(out, e->kind);
+		buf_u8(out, (uint8_t)(e->word | (e->thread ? WITH_THREAD : 0)));
+		buf_sleb(out, e->by);
+		buf_uleb(out, e->size);
+	}
 }
 
 void burst_map_put(const struct burst_map *m, struct buf *out)
@@ -44,30 +65,55 @@ void burst_map_put(const struct burst_map *m, struct buf *out)
 	buf_str(out, m->path);
 	buf_str(out, image_id_text(&m->id, id));
 	buf_uleb(out, m->procedures);
-	buf_uleb(out, m->sites.n);
-	vec_each (s, &m->sites) {
-		buf_sleb(out, (int64_t)(s->procedure - last));
-		buf_sleb(out, (int64_t)(s->at - s->procedure));
-		buf_u8(out, s->kind);
-		buf_uleb(out, s->size);
-		last = s->procedure;
+	buf_uleb(out, m->points.n);
+	vec_each (p, &m->points) {
+		buf_sleb(out, (int64_t)(p->procedure - last));
+		buf_u8(out, p->words);
+		buf_uleb(out, p->n);
+		put_events(m, p, out);
+		last = p->procedure;
 	}
 }
 
-static void read_sites(struct burst_map *m, uint64_t n, struct cursor *at)
+static void read_events(struct burst_map *m, struct burst_point *p, struct cursor *at)
+{
+	uint64_t n = cursor_uleb(at);
+
+	p->first = (uint32_t)m->events.n;
+	p->n = (uint32_t)n;
+	if (n > cursor_left(at) / EVENT_LEAST)
+		at->failed = true;
+	for (uint64_t i = 0; i < n && !at->failed; i++) {
+		struct burst_event *e = vec_add(&m->events);
+		uint8_t word;
+
+		*e = (struct burst_event){.at = p->procedure + (uint64_t)cursor_sleb(at)};
+		e->kind = cursor_u8(at);
+		word = cursor_u8(at);
+		e->word = word & ~WITH_THREAD;
+		e->thread = word & WITH_THREAD;
+		e->by = cursor_sleb(at);
+		e->size = (uint16_t)cursor_uleb(at);
+		if (!trace_kind_name(e->kind) || (e->word >= p->words && e->word != BURST_NO_WORD))
+			at->failed = true;
+	}
+}
+
+static void read_points(struct burst_map *m, uint64_t n, struct cursor *at)
 {
 	uint64_t last = 0;
 
-	if (n > cursor_left(at) / SITE_LEAST)
+	if (n > cursor_left(at) / POINT_LEAST)
 		at->failed = true;
 	for (uint64_t i = 0; i < n && !at->failed; i++) {
-		struct burst_site *s = vec_add(&m->sites);
+		struct burst_point p = {.procedure = last + (uint64_t)cursor_sleb(at)};
 
-		*s = (struct burst_site){.procedure = last + (uint64_t)cursor_sleb(at)};
-		s->at = s->procedure + (uint64_t)cursor_sleb(at);
-		s->kind = cursor_u8(at) & (BURST_LOAD | BURST_STORE);
-		s->size = (uint16_t)cursor_uleb(at);
-		last = s->procedure;
+		p.words = cursor_u8(at);
+		if (p.words > BURST_WORDS)
+			at->failed = true;
+		read_events(m, &p, at);
+		*vec_add(&m->points) = p;
+		last = p.procedure;
 	}
 }
 
@@ -81,7 +127,7 @@ int burst_map_read(struct burst_map *m, const void *p, size_t n)
 		at.failed = true;
 	m->first = burst_map_first(&m->id);
 	m->procedures = cursor_uleb(&at);
-	read_sites(m, cursor_uleb(&at), &at);
+	read_points(m, cursor_uleb(&at), &at);
 	if (!at.failed && !cursor_left(&at))
 		return 0;
 	burst_map_deinit(m);
@@ -99,6 +145,7 @@ const char *burst_map_path(const void *p, size_t n)
 void burst_map_deinit(struct burst_map *m)
 {
 	free(m->path);
-	vec_deinit(&m->sites);
+	vec_deinit(&m->points);
+	vec_deinit(&m->events);
 	m->path = NULL;
 }

@@ -1,11 +1,14 @@
 /*
- * culprit bursts: what was recorded in bursts, as a list, or one of them as a trace.
+ * culprit bursts: what was recorded in bursts, as a list, or one of them as a trace; other rates
+ * for programs that run.
  */
 #include "analyze/call_name.h"
 #include "analyze/streams.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "cmd/bursts_set.h"
 #include "cmd/cmd.h"
+#include "isa/registers.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -17,7 +20,8 @@
 struct bursts_view {
 	struct report report;
 	const char *what;
-	uint64_t wanted; /* a burst's number; 0: all */
+	const char *rates; /* to be set, in programs that run */
+	uint64_t wanted;   /* a burst's number; 0: all */
 	uint64_t seen, shown, most, lost;
 	struct json json;
 };
@@ -32,6 +36,25 @@ static const char *name_of(
 
 /* ---- JSON ---- */
 
+/* A reference has an address and bytes, a value a register; a path's number is a value, too. */
+static void put_value(struct json *j, const struct trace_site *s, uint64_t address)
+{
+	bool value = s->kind == TRACE_VALUE || s->kind == TRACE_PATH;
+
+	if (trace_is_reference(s->kind) || (s->kind == TRACE_CALL && address))
+		json_kaddr(j, "address", address);
+	else
+		json_kstr(j, "address", NULL);
+	if (trace_is_reference(s->kind))
+		json_kuint(j, "size", s->size);
+	if (s->kind == TRACE_VALUE)
+		json_kstr(j, "register", isa_register_name(s->size & 15));
+	if (value)
+		json_kuint(j, "value", address);
+	else
+		json_kstr(j, "value", NULL);
+}
+
 static void put_events(struct json *j, const struct trace_site *sites, const struct trace_burst *b)
 {
 	json_key(j, "events");
@@ -42,9 +65,7 @@ static void put_events(struct json *j, const struct trace_site *sites, const str
 		json_open(j, '{');
 		json_kaddr(j, "pc", s->at);
 		json_kstr(j, "kind", trace_kind_name(s->kind));
-		json_kaddr(j, "address", b->references[i].address);
-		json_kuint(j, "size", s->size);
-		json_kstr(j, "value", NULL);
+		put_value(j, s, b->references[i].address);
 		json_close(j);
 	}
 	json_close(j);
@@ -79,14 +100,41 @@ static void print_line(
 	putchar('\n');
 }
 
-/* The procedure where it changes, then what it touched, one reference a line. */
+static void print_event(struct bursts_view *v, const struct trace_site *s, uint64_t address)
+{
+	struct trace_site to = {.image = s->image, .procedure = address};
+	char name[512];
+
+	printf("  %12" PRIx64 "  %-6s", s->at, trace_kind_name(s->kind));
+	switch ((enum trace_kind)s->kind) {
+	case TRACE_CALL:
+		printf("  %s", address ? "" : "through a pointer");
+		if (address)
+			cmd_put(stdout, name_of(v, &to, name, sizeof name));
+		break;
+	case TRACE_ENTER:
+	case TRACE_LEAVE:
+		break;
+	case TRACE_PATH:
+		printf("  %" PRIu64, address);
+		break;
+	case TRACE_VALUE:
+		printf("  %-3s  0x%" PRIx64, isa_register_name(s->size & 15), address);
+		break;
+	default:
+		printf("  %3u  0x%" PRIx64, s->size, address);
+	}
+	putchar('\n');
+}
+
+/* The procedure where it changes, then what happened, one event a line. */
 static void print_trace(
 	struct bursts_view *v, const struct trace_site *sites, const struct trace_burst *b)
 {
 	uint64_t image = 0, procedure = 0;
 	char name[512];
 
-	printf("burst %" PRIu64 " of process %" PRIu32 ", thread %" PRIu32 ": %zu references\n",
+	printf("burst %" PRIu64 " of process %" PRIu32 ", thread %" PRIu32 ": %zu events\n",
 		v->seen, b->process, b->thread, b->n);
 	for (size_t i = 0; i < b->n; i++) {
 		const struct trace_site *s = &sites[b->references[i].site];
@@ -97,8 +145,7 @@ static void print_trace(
 		}
 		image = s->image;
 		procedure = s->procedure;
-		printf("  %12" PRIx64 "  %-6s  %3u  0x%" PRIx64 "\n", s->at,
-			trace_kind_name(s->kind), s->size, b->references[i].address);
+		print_event(v, s, b->references[i].address);
 	}
 }
 
@@ -134,7 +181,7 @@ static int print_all(struct bursts_view *v, struct err *e)
 		json_key(&v->json, "bursts");
 		json_open(&v->json, '[');
 	} else if (!v->wanted) {
-		puts("   burst   process    thread  references  begins in");
+		puts("   burst   process    thread      events  begins in");
 	}
 	rc = streams_each_burst(v->report.sel, take_burst, v, &v->lost, e);
 	if (v->report.json) {
@@ -150,15 +197,28 @@ static int print_all(struct bursts_view *v, struct err *e)
 	return rc;
 }
 
+enum { BURSTS_SET = REPORT_LAST };
+
+static int take_option(void *arg, int c, const char *value)
+{
+	struct bursts_view *v = arg;
+
+	if (c != BURSTS_SET)
+		return 1;
+	v->rates = value;
+	return 0;
+}
+
 static int parse(struct bursts_view *v, int argc, char **argv)
 {
-	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG, {0}};
-	static const struct report_verb verb = {"bursts", ":n:" REPORT_SHORT, options, NULL};
+	static const struct option options[] = {
+		REPORT_LONG, REPORT_ROWS_LONG, {"set", required_argument, NULL, BURSTS_SET}, {0}};
+	static const struct report_verb verb = {"bursts", ":n:" REPORT_SHORT, options, take_option};
 	int rc = report_parse(&v->report, &verb, v, argc, argv);
 
 	if (!rc)
 		rc = report_operand("bursts", argc, argv, &v->what);
-	if (!rc && v->what && parse_uint(v->what, 1, UINT64_MAX, &v->wanted) < 0)
+	if (!rc && v->what && !v->rates && parse_uint(v->what, 1, UINT64_MAX, &v->wanted) < 0)
 		rc = cmd_usage("bursts", "'%s' is no number of a burst", v->what);
 	v->most = v->report.rows ? v->report.rows : ROWS_DEFAULT;
 	return rc;
@@ -172,6 +232,8 @@ int cmd_bursts(int argc, char **argv)
 
 	if (code < 0)
 		code = cmd_help_text("bursts");
+	else if (!code && v.rates)
+		code = bursts_set(v.rates, v.what);
 	else if (!code && (report_select(&v.report, NULL, &e) || print_all(&v, &e)))
 		code = cmd_fail(&e);
 	report_deinit(&v.report);

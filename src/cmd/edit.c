@@ -297,7 +297,7 @@ static int make_counts(const struct edit_verb *v, const char *counts, struct err
 	if (!bursts)
 		return context_arena_create(counts, e);
 	bursts_rates("edit", v->rates, &rates);
-	return burst_file_create(counts, &rates, BURST_BYTES, e);
+	return burst_file_create(counts, &rates, false, BURST_BYTES, e);
 }
 
 static int write_counting(

@@ -56,6 +56,8 @@ enum {
 	RECORD_ALL_CHECKS,
 	RECORD_BORING,
 	RECORD_NO_OBJECTS,
+	RECORD_CHECKS,
+	RECORD_PAYLOAD,
 	RECORD_ATOMIC,
 	RECORD_PER_THREAD,
 	RECORD_COUNTED,
@@ -70,6 +72,8 @@ static const struct option long_options[] = {
 	{"all-checks", no_argument, NULL, RECORD_ALL_CHECKS},
 	{"boring", required_argument, NULL, RECORD_BORING},
 	{"no-objects", no_argument, NULL, RECORD_NO_OBJECTS},
+	{"checks", required_argument, NULL, RECORD_CHECKS},
+	{"payload", required_argument, NULL, RECORD_PAYLOAD},
 	{"metric", required_argument, NULL, RECORD_METRIC},
 	{"refine", required_argument, NULL, RECORD_REFINE},
 	{"full", no_argument, NULL, RECORD_FULL},
@@ -122,6 +126,12 @@ static int edited_option(struct edited_choice *c, int option, const char *value)
 		return 0;
 	case RECORD_NO_OBJECTS:
 		c->no_objects = true;
+		return 0;
+	case RECORD_CHECKS:
+		c->checks = value;
+		return 0;
+	case RECORD_PAYLOAD:
+		c->payload = value;
 		return 0;
 	case RECORD_METRIC:
 		*vec_add(&c->metrics) = value;

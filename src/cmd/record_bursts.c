@@ -2,55 +2,90 @@
 #include "base/err.h"
 #include "burst/burst.h"
 #include "burst/file.h"
+#include "burst/payload.h"
 #include "cmd/record_edited.h"
 #include "store/traces.h"
 
+#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* One in 200 checks is in a burst; long ones say more about what repeats than many do. */
-#define CHECK_DEFAULT 10000
-#define INSTR_DEFAULT 50
 
 struct bursts_own {
 	struct burst_options options;
 	struct burst_sum sum;
 };
 
+static int entries_of(const char *text, enum checks_entries *out)
+{
+	static const char *const names[] = {[CHECKS_ALL] = "all",
+		[CHECKS_NO_LEAVES] = "no-leaves",
+		[CHECKS_CYCLES] = "cycles",
+		[CHECKS_NONE] = "none"};
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(text, names[i])) {
+			*out = i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int boring_of(const char *text, unsigned *out)
+{
+	uint64_t boring = CHECKS_NO_LOOPS;
+
+	if (strcmp(text, "all") && parse_uint(text, 0, 1000, &boring) < 0)
+		return -EINVAL;
+	*out = (unsigned)boring;
+	return 0;
+}
+
+static int options_of(const struct edited_choice *c, struct burst_options *o, struct err *e)
+{
+	*o = burst_defaults;
+	if (c->all_checks)
+		*o = (struct burst_options){.entries = CHECKS_ALL, .payload = o->payload};
+	if (c->checks && entries_of(c->checks, &o->entries))
+		return err_set(e, -EINVAL, "--checks: '%s' is not all, no-leaves, cycles or none",
+			c->checks);
+	if (c->boring && boring_of(c->boring, &o->boring))
+		return err_set(
+			e, -EINVAL, "--boring: '%s' is no number up to 1000, nor all", c->boring);
+	return c->payload ? payload_find(c->payload, &o->payload, &o->more, e) : 0;
+}
+
+int bursts_check(const struct edited_choice *c)
+{
+	struct burst_options o;
+	struct err e = {0};
+
+	return options_of(c, &o, &e) ? cmd_usage("record", "%s", e.text) : 0;
+}
+
 static struct bursts_own *own_of(struct edited_run *r)
 {
 	struct bursts_own *own = r->own;
-	uint64_t boring;
 
 	if (!own) {
 		own = r->own = xcalloc(1, sizeof *own);
-		own->options = burst_defaults;
-		if (r->choice->all_checks)
-			own->options = (struct burst_options){.entries = CHECKS_ALL};
-		if (r->choice->boring && !parse_uint(r->choice->boring, 0, 1000, &boring))
-			own->options.boring = (unsigned)boring;
+		options_of(r->choice, &own->options, NULL); /* checked before */
 	}
 	return own;
 }
 
 int bursts_rates(const char *verb, const char *text, struct burst_rates *out)
 {
-	char end;
+	const char *said = text ? text : getenv("CULPRIT_BURSTS");
 
-	*out = (struct burst_rates){CHECK_DEFAULT, INSTR_DEFAULT};
-	if (!text)
+	*out = (struct burst_rates){BURST_CHECKS_USUAL, BURST_INSTR_USUAL, 0};
+	if (!said || burst_rates_parse(said, out))
 		return 0;
-	if (!strcmp(text, "all"))
-		*out = (struct burst_rates){0, 0};
-	else if (!strcmp(text, "never"))
-		*out = (struct burst_rates){BURST_NEVER, 1};
-	else if (sscanf(text, "%" SCNd64 ":%" SCNd64 "%c", &out->check, &out->instr, &end) != 2 ||
-		 out->check < 0 || out->instr < 1 || out->check > BURST_NEVER ||
-		 out->instr > BURST_NEVER)
-		return cmd_usage(verb,
-			"--bursts=%s: not NCHECK:NINSTR, such as 10000:50; all; or never", text);
-	return 0;
+	return cmd_usage(verb,
+		"%s%s: not NCHECK:NINSTR, such as 10000:50, nor a share of the time, such as 2%%; "
+		"all; "
+		"or never",
+		text ? "--bursts=" : "CULPRIT_BURSTS=", said);
 }
 
 static int tool(struct edited_run *r, const char *path, struct edit_tool *out, struct err *e)
@@ -68,7 +103,7 @@ static int prepare(struct edited_run *r, const char *path, struct err *e)
 	int rc;
 
 	bursts_rates("record", r->choice->rates, &rates); /* checked before */
-	rc = burst_file_create(path, &rates, BURST_BYTES, e);
+	rc = burst_file_create(path, &rates, r->choice->rates, BURST_BYTES, e);
 	return rc ? rc : objects_prepare(r, e);
 }
 
@@ -131,15 +166,16 @@ static int read_all(struct edited_run *r, struct err *e)
 
 static void say(struct edited_run *r, const char *database)
 {
-	const struct burst_sum *sum = &own_of(r)->sum;
+	const struct bursts_own *own = own_of(r);
+	const struct burst_sum *sum = &own->sum;
 
-	cmd_note("bursts: %" PRIu64 ", with %" PRIu64 " references -> %s", sum->bursts,
-		sum->references, database);
+	cmd_note("bursts: %" PRIu64 ", with %" PRIu64 " %s -> %s", sum->bursts, sum->events,
+		own->options.payload->words, database);
 	if (sum->lost)
 		cmd_note("%" PRIu64 " bursts found no room: take fewer (--bursts=NCHECK:NINSTR)",
 			sum->lost);
 	if (sum->odd)
-		cmd_note("%" PRIu64 " references are of nobody's code and left out", sum->odd);
+		cmd_note("%" PRIu64 " words are of nobody's code and left out", sum->odd);
 }
 
 const struct edited_kind edited_bursts = {

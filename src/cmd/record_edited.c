@@ -418,26 +418,27 @@ static const struct edited_kind *kind_of(const struct edited_choice *c)
 bool edited_wanted(const struct edited_choice *c)
 {
 	return c->exact || c->paths || c->context || c->bursts || c->all_checks || c->no_objects ||
-	       c->boring || c->counted || c->atomic || c->per_thread ||
+	       c->checks || c->payload || c->boring || c->counted || c->atomic || c->per_thread ||
 	       c->libs.n || c->metrics.n || c->refine || c->full;
 }
 
 static int check_bursts(const struct edited_choice *c)
 {
 	struct burst_rates rates;
-	uint64_t boring;
+	int status;
 
 	if (!c->bursts)
-		return c->all_checks || c->boring || c->no_objects
-			       ? cmd_usage("record", "--all-checks, --boring and --no-objects go "
-						     "with --bursts")
+		return c->all_checks || c->checks || c->boring || c->payload || c->no_objects
+			       ? cmd_usage("record", "--all-checks, --checks, --boring, "
+						     "--payload and --no-objects go with --bursts")
 			       : 0;
 	if (c->exact || c->paths || c->context || c->atomic || c->per_thread || c->full ||
 		c->metrics.n || c->refine)
-		return cmd_usage("record", "--bursts goes with --libs, --all-checks, --boring and --no-objects");
-	if (c->boring && parse_uint(c->boring, 0, 1000, &boring) < 0)
-		return cmd_usage("record", "--boring: '%s' is no number up to 1000", c->boring);
-	return bursts_rates("record", c->rates, &rates);
+		return cmd_usage("record",
+			"--bursts goes with --libs, --payload, --all-checks, --checks, "
+			"--boring and --no-objects");
+	status = bursts_check(c);
+	return status ? status : bursts_rates("record", c->rates, &rates);
 }
 
 int edited_check(const struct edited_choice *c, char **command)

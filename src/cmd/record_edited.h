@@ -1,7 +1,8 @@
 /*
- * record --exact, --paths, --context, --bursts: runs a command from edited copies of its files, and keeps
- * what they counted. The driver (record_edited.c) finds the files, has copies made, puts them in
- * place, runs the command and stores the results; a kind says how to edit, and reads what came out.
+ * record --exact, --paths, --context, --bursts: runs a command from edited copies of its files, and
+ * keeps what they counted. The driver (record_edited.c) finds the files, has copies made, puts them
+ * in place, runs the command and stores the results; a kind says how to edit, and reads what came
+ * out.
  */
 #ifndef CULPRIT_CMD_RECORD_EDITED_H
 #define CULPRIT_CMD_RECORD_EDITED_H
@@ -20,8 +21,10 @@
 struct edited_choice {
 	bool exact, paths, context, bursts, atomic, per_thread, full;
 	bool all_checks;     /* of bursts: at all entries and back-edges ... */
-	const char *boring;  /* ... or not in loops with at most so many references; NULL: not said */
+	const char *checks;  /* ... or at some entries, ... */
+	const char *boring;  /* ... or not in loops with few references; NULL: not said */
 	const char *rates;   /* NCHECK:NINSTR; NULL: not said */
+	const char *payload; /* what they record; NULL: not said */
 	bool no_objects;     /* allocations are not written down */
 	const char *counted; /* run nothing: read what this edited copy counted */
 	const char *refine;  /* a database with an earlier profile */
@@ -74,9 +77,11 @@ struct edited_kind {
 extern const struct edited_kind edited_exact, edited_paths, edited_context, edited_bursts;
 
 struct burst_rates;
-/* "NCHECK:NINSTR", "all", "never", or NULL for what is usual. 0, or the exit code after a line that
- * says what is wrong. */
+/* As rt/burst_rates.h has them, or NULL for what the environment says, or what is usual. 0, or the
+ * exit code after a line that says what is wrong. */
 int bursts_rates(const char *verb, const char *text, struct burst_rates *out);
+/* The same about what options say of checks and of what is recorded. */
+int bursts_check(const struct edited_choice *c);
 
 /* Allocations of a run with bursts (record_objects.c): nothing when none are wanted. */
 int objects_prepare(struct edited_run *r, struct err *e);

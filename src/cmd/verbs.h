@@ -51,10 +51,13 @@
 		"      --context       do not sample: count calls by calling context (calls)\n"    \
 		"      --bursts[=N:M]  do not sample: trace what is touched in memory, for M "     \
 		"checks\n"                                                                         \
-		"                      after every N (default 10000:50; all; never) (streams)\n"   \
+		"                      after every N (default 100000:500), or for a share of\n"    \
+		"                      the time (2%); all; never (streams)\n"                      \
+		"      --payload WHAT  with --bursts: refs (default), calls, values[=LIST]\n"      \
 		"      --boring K      with --bursts: not in loops with K references (default "    \
 		"4)\n"                                                                             \
 		"      --all-checks    with --bursts: at all entries and in all loops\n"           \
+		"      --checks WHERE  with --bursts: entries: all, no-leaves, cycles, none\n"     \
 		"      --libs PATTERN  with these: only these libraries, by name or path "         \
 		"(repeatable)\n"                                                                   \
 		"      --atomic        with these: exact for threads and forks too, slower\n"      \
@@ -149,7 +152,9 @@
 		"  -n, --rows N        at most N rows\n" REPORT_USAGE)                             \
 	X(bursts, "short traces of what a program touched in memory",                              \
 		"usage: culprit bursts [options] [BURST]\n"                                        \
+		"       culprit bursts --set N:M PID|FILE\n"                                       \
 		"  BURST               its number: one as a trace\n"                               \
+		"      --set RATES     have a program that runs take bursts at other rates\n"      \
 		"  -n, --rows N        at most N rows (default 20)\n" REPORT_USAGE)                \
 	X(streams, "sequences of data accesses that come again and again",                         \
 		"usage: culprit streams [options]\n"                                               \

@@ -351,11 +351,11 @@ static uint32_t copy_insns(struct maker *m, uint32_t k)
 		add_copy(m, first, in->number);
 		first = in->number;
 		struct snippet_place place = scratch_before(m->e, m->f, in->number);
-		struct reference memory[REFERENCES_MAX];
+		struct reference memory[SNIPPET_NAMED];
 		variables_at(m->f, in->number, k, k, &place);
-		if (snippet_asks_memory(in->snippet))
+		if (snippet_asks_memory(in->snippet) && !in->memory)
 			edit_references(m->e, &m->f->public, in->number, memory);
-		place.memory = memory;
+		place.memory = in->memory ? m->e->memory.p + in->memory - 1 : memory;
 		add_code(m, in, &place, in->number);
 	}
 	return first;

@@ -366,6 +366,7 @@ void edit_destroy(struct edit *e)
 	free(e->list);
 	vec_deinit(&e->homes);
 	vec_deinit(&e->arguments);
+	vec_deinit(&e->memory);
 	vec_deinit(&e->spans);
 	vec_deinit(&e->fragments);
 	buf_deinit(&e->runtime);

@@ -23,6 +23,7 @@
 #include "image/image.h"
 
 struct err;
+struct form;
 struct liveness;
 struct reference;
 struct snippet;
@@ -76,6 +77,9 @@ void edit_coverage(const struct edit *e, struct edit_coverage *out);
 /* The memory that an instruction (its number in the flow) names: isa_references. */
 unsigned edit_references(const struct edit *e, const struct edit_function *f, uint32_t insn,
 	struct reference *out);
+/* What it does: isa_form. */
+int edit_form(
+	const struct edit *e, const struct edit_function *f, uint32_t insn, struct form *out);
 
 /* Memory that the edited program can read and write, zero at its start; returns its address. */
 uint64_t edit_data(struct edit *e, uint64_t size, uint64_t align);
@@ -97,6 +101,12 @@ void edit_on_edge(struct edit *e, struct edit_function *f, uint32_t edge,
 /* Before an instruction (its number in the flow), from wherever control comes to it. */
 void edit_before(struct edit *e, struct edit_function *f, uint32_t insn,
 	const struct snippet *snippet, const uint64_t *arguments);
+
+/* The same, where &m0 and so on are the memory that is listed, 1 to 4: their registers must be what
+ * is wanted there. Copied. */
+void edit_before_with(struct edit *e, struct edit_function *f, uint32_t insn,
+	const struct snippet *snippet, const uint64_t *arguments, const struct reference *memory,
+	unsigned n);
 
 /* Where a call (the number of its instruction) comes back. */
 void edit_after_call(struct edit *e, struct edit_function *f, uint32_t insn,

@@ -13,6 +13,7 @@
 #include "edit/edit.h"
 #include "edit/snippet.h"
 #include "flow/cfg.h"
+#include "isa/reference.h"
 
 struct elf_out;
 struct function;
@@ -112,6 +113,7 @@ struct insertion {
 	uint32_t number; /* edge or instruction */
 	uint32_t order;
 	uint32_t arguments; /* in edit.arguments */
+	uint32_t memory;    /* in edit.memory, + 1; 0: what the instruction names */
 	const struct snippet *snippet;
 };
 
@@ -188,6 +190,7 @@ struct edit {
 	VEC(struct function *) twins;
 	uint64_t data, data_size;
 	VEC(uint64_t) arguments;
+	VEC(struct reference) memory;
 
 	struct buf runtime;
 	size_t runtime_entry;

@@ -2,6 +2,7 @@
 
 #include "edit/edit_internal.h"
 #include "edit/elf_out.h"
+#include "isa/form.h"
 #include "isa/reference.h"
 
 uint64_t edit_data(struct edit *e, uint64_t size, uint64_t align)
@@ -40,6 +41,18 @@ void edit_before(struct edit *e, struct edit_function *f, uint32_t insn,
 	insert(e, f, false, insn, snippet, arguments);
 }
 
+void edit_before_with(struct edit *e, struct edit_function *public, uint32_t insn,
+	const struct snippet *snippet, const uint64_t *arguments, const struct reference *memory,
+	unsigned n)
+{
+	struct function *f = (struct function *)public;
+
+	insert(e, public, false, insn, snippet, arguments);
+	f->insertions.p[f->insertions.n - 1].memory = (uint32_t)e->memory.n + 1;
+	for (unsigned i = 0; i < SNIPPET_NAMED; i++)
+		*vec_add(&e->memory) = memory[i < n ? i : 0];
+}
+
 void edit_at_entry(struct edit *e, struct edit_function *f, const struct snippet *snippet,
 	const uint64_t *arguments)
 {
@@ -61,13 +74,20 @@ void edit_after_call(struct edit *e, struct edit_function *f, uint32_t insn,
 			insert(e, f, true, *edge, snippet, arguments);
 }
 
-unsigned edit_references(const struct edit *e, const struct edit_function *f, uint32_t insn,
-	struct reference *out)
+unsigned edit_references(
+	const struct edit *e, const struct edit_function *f, uint32_t insn, struct reference *out)
 {
 	const struct flow_insn *i = &f->flow->insns[insn];
 
 	return isa_references(
 		edit_code(e, i->address, i->length), i->length, i->address, out, NULL);
+}
+
+int edit_form(const struct edit *e, const struct edit_function *f, uint32_t insn, struct form *out)
+{
+	const struct flow_insn *i = &f->flow->insns[insn];
+
+	return isa_form(edit_code(e, i->address, i->length), i->length, i->address, out);
 }
 
 /* ---- calls that go elsewhere ---- */

@@ -203,7 +203,7 @@ static int read_operand(struct reader *r, struct operand *out)
 	if (take(r, "&["))
 		return read_sum(r, SPACE_BASE, out);
 	out->type = OPERAND_NAMED;
-	if (take(r, "&") && take_numbered(r, 'm', REFERENCES_MAX, &out->base)) {
+	if (take(r, "&") && take_numbered(r, 'm', SNIPPET_NAMED, &out->base)) {
 		r->out->named |= (uint8_t)(1u << out->base);
 		return 0;
 	}

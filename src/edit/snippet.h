@@ -22,8 +22,9 @@
  *address of the program and relocated with it; others and numbers are offsets of 32 bits. tls[...]
  *counts from the thread pointer; arguments are offsets there.
  *	&[...]		the address of it
- *	&m0, &m1	the address of memory that the instruction names before which the snippet
- *stands (isa/reference.h); a register can be set to it, in snippets that leave flags alone
+ *	&m0 to &m3	the address of memory that the instruction names before which the snippet
+ *stands, or that the place lists (isa/reference.h); a register can be set to it, in snippets that
+ *leave flags alone
  * "place = value", "place += value", "place -= value", "if value CMP value goto target" (CMP: ==
  * != < <= > >=), "goto target", "name:". A target is a name in the snippet, or an argument: code
  * elsewhere. A statement has one memory operand at most.
@@ -57,6 +58,7 @@ void snippet_destroy(struct snippet *s);
 unsigned snippet_arguments(const struct snippet *s); /* how many it takes */
 
 #define SNIPPET_VARIABLES 7
+#define SNIPPET_NAMED     4 /* m0 to m3 */
 
 struct snippet_place {
 	uint16_t kept;    /* registers that must not be touched, not even saved and put back */

@@ -195,7 +195,7 @@ static uint16_t named_registers(const struct plan *p)
 {
 	uint16_t set = 0;
 
-	for (unsigned i = 0; i < REFERENCES_MAX; i++) {
+	for (unsigned i = 0; i < SNIPPET_NAMED; i++) {
 		if (!(p->snippet->named & 1u << i))
 			continue;
 		const struct reference *r = &p->place->memory[i];

@@ -13,6 +13,7 @@
 #include "flow/noreturn.h"
 #include "image/data.h"
 #include "isa/form.h"
+#include "isa/registers.h"
 
 /* What is known of a called address. */
 struct callee {
@@ -84,16 +85,11 @@ struct image *program_image(const struct program *p)
 static int thunk_register(const char *name)
 {
 	static const char *const starts[] = {"__x86_indirect_thunk_", "__llvm_retpoline_"};
-	static const char *const registers[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi",
-		"rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"};
 
 	for (size_t i = 0; name && i < sizeof starts / sizeof *starts; i++) {
 		size_t n = strlen(starts[i]);
-		if (strncmp(name, starts[i], n))
-			continue;
-		for (int r = 0; r < 16; r++)
-			if (!strcmp(name + n, registers[r]))
-				return r;
+		if (!strncmp(name, starts[i], n))
+			return isa_register_find(name + n, strlen(name + n));
 	}
 	return -1;
 }

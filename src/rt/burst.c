@@ -10,13 +10,26 @@
 #include "rt/runtime.h"
 #include "rt/sys.h"
 
+/* What the last bursts of a thread have cost, for rates that follow a share of the time. */
+struct burst_cost {
+	uint64_t begun, ended; /* a burst: by the time stamp counter */
+	uint64_t checks;       /* that were passed before it */
+	uint64_t tick;         /* 256ths of a clock tick from check to check; a running mean */
+	uint64_t excess;       /* ticks that a burst takes longer than its checks would; as well */
+};
+
 struct burst_thread {
 	uint64_t owner; /* process and thread; of another: not made for this one */
 	bool busy, active;
 	struct burst_file *file;   /* its page, and ... */
 	struct burst_chunk *chunk; /* ... a chunk mapped behind it; NULL: none is to be had */
-	char path[RT_PATH];        /* of the file, which another image's may not be */
-	struct burst_record buffer[BURST_BUFFER + BURST_ROOM];
+	bool told;                 /* the environment says rates: */
+	struct burst_rates rates;
+	int64_t left;     /* checks to the next burst, beyond those in CHECK */
+	uint64_t changed; /* of the file, when left was made */
+	struct burst_cost cost;
+	char path[RT_PATH]; /* of the file, which another image's may not be */
+	uint64_t buffer[BURST_BUFFER + BURST_ROOM];
 };
 
 static int64_t *word(uint64_t offset)
@@ -43,7 +56,10 @@ static void copy(void *to, const void *from, uint64_t bytes)
 
 /* ---- chunks ---- */
 
-/* The next chunk of the file, mapped where the last one was. */
+/*
+ * The next chunk of the file, mapped where the last one was, with all its pages: one by one, when
+ * they are touched, they take several times as long.
+ */
 static void next_chunk(struct burst_thread *t)
 {
 	uint64_t window = (uint64_t)t->file, number, offset;
@@ -59,12 +75,14 @@ static void next_chunk(struct burst_thread *t)
 	offset = BURST_PAGE + number * BURST_CHUNK;
 	result = rt_make_room(fd, offset, offset + BURST_CHUNK);
 	if (!sys_failed(result))
-		result = sys_map(window + BURST_PAGE, BURST_CHUNK, MAP_FIXED, fd, offset);
+		result = sys_map(
+			window + BURST_PAGE, BURST_CHUNK, MAP_FIXED | MAP_POPULATE, fd, offset);
 	sys_close(fd);
 	if (sys_failed(result))
 		return;
 	t->chunk = (struct burst_chunk *)(window + BURST_PAGE);
-	*t->chunk = (struct burst_chunk){(uint32_t)(t->owner >> 32), (uint32_t)t->owner, 0};
+	*t->chunk = (struct burst_chunk){
+		(uint32_t)(t->owner >> 32), (uint32_t)t->owner, rt_thread_pointer(), 0};
 }
 
 /* Where its file is seen: the first page, and room for a chunk. */
@@ -96,14 +114,14 @@ static uint64_t clock(void)
 /* What is in the buffer goes to the file; a child of fork begins a chunk of its own. */
 static void keep(struct burst_thread *t, uint32_t flags)
 {
-	uint64_t n = (uint64_t)((struct burst_record *)*word(BURST_CURSOR) - t->buffer), size, me;
+	uint64_t n = (uint64_t)((uint64_t *)*word(BURST_CURSOR) - t->buffer), size, me;
 	struct burst_head *head;
 
 	rewind_buffer(t);
 	if (!n || !t->file)
 		return;
 	n = n < BURST_BUFFER + BURST_ROOM ? n : BURST_BUFFER + BURST_ROOM;
-	size = sizeof *head + n * sizeof(struct burst_record);
+	size = sizeof *head + n * sizeof *t->buffer;
 	me = identity();
 	if (me != t->owner || !t->chunk || t->chunk->used + size > BURST_CHUNK_ROOM) {
 		t->owner = me;
@@ -115,13 +133,133 @@ static void keep(struct burst_thread *t, uint32_t flags)
 	}
 	head = (struct burst_head *)((char *)(t->chunk + 1) + t->chunk->used);
 	*head = (struct burst_head){(uint32_t)n, flags, clock()};
-	copy(head + 1, t->buffer, n * sizeof(struct burst_record));
+	copy(head + 1, t->buffer, n * sizeof *t->buffer);
 	__atomic_store_n(&t->chunk->used, t->chunk->used + size, __ATOMIC_RELEASE);
 }
 
-/* ---- threads ---- */
+/* ---- rates ---- */
 
-#define FOREVER ((int64_t)1 << 62)
+#define NAME "CULPRIT_BURSTS="
+
+/* Behind the name, or NULL. */
+static const char *is_entry(const char *entry)
+{
+	const char *name = NAME;
+
+	while (*name && *entry == *name) {
+		entry++;
+		name++;
+	}
+	return *name ? NULL : entry;
+}
+
+/* What the process's environment says at its start; the buffer is not in use yet. */
+static void ask_environment(struct burst_thread *t)
+{
+	char *text = (char *)t->buffer, *end;
+	long fd = sys_call(
+		     SYS_openat, AT_FDCWD, (long)"/proc/self/environ", O_RDONLY | O_CLOEXEC, 0),
+	     n;
+
+	if (sys_failed(fd))
+		return;
+	n = sys_call(SYS_read, fd, (long)text, sizeof t->buffer - 1, 0);
+	sys_close(fd);
+	if (sys_failed(n))
+		return;
+	text[n] = 0;
+	for (end = text + n; text < end; text++) {
+		const char *value = is_entry(text);
+
+		if (value)
+			t->told = burst_rates_parse(value, &t->rates);
+		while (*text)
+			text++;
+	}
+}
+
+static struct burst_rates rates_of(const struct burst_thread *t)
+{
+	if (!t->file)
+		return (struct burst_rates){BURST_NEVER, 1, 0};
+	return t->told && !t->file->changed ? t->rates : t->file->rates;
+}
+
+/* Not all at once: at the end of each portion it is seen whether rates have changed. */
+#define PORTION ((int64_t)1 << 20)
+
+static void wait_for(struct burst_thread *t, int64_t checks)
+{
+	int64_t now = checks < PORTION ? checks : PORTION;
+
+	t->left = checks - now;
+	t->cost.checks += (uint64_t)now;
+	*word(BURST_CHECK) = now;
+	*word(BURST_INSTR) = 0;
+}
+
+static uint64_t mean(uint64_t before, uint64_t now)
+{
+	return before ? before - before / 4 + now / 4 : now;
+}
+
+#define EXCESS_MOST ((uint64_t)1 << 34)
+
+static int64_t between(int64_t x, int64_t least, int64_t most)
+{
+	return x < least ? least : x > most ? most : x;
+}
+
+/*
+ * As many checks as make what a burst takes longer than the same checks without recording the
+ * wanted share of the time. By no more than a factor of two from what it was: a burst in which
+ * others had the CPU says nothing.
+ */
+static int64_t checks_for_share(struct burst_thread *t, const struct burst_rates *r)
+{
+	struct burst_cost *c = &t->cost;
+	uint64_t now = clock(), took = now - c->begun, usual, excess;
+	int64_t before = (int64_t)c->checks, wanted = r->check;
+
+	if (c->ended && c->checks) {
+		c->tick = mean(c->tick, (c->begun - c->ended) * 256 / c->checks + 1);
+		usual = c->tick * (uint64_t)r->instr / 256;
+		excess = took > usual ? took - usual : 1;
+		c->excess = mean(c->excess, excess < EXCESS_MOST ? excess : EXCESS_MOST);
+		wanted = (int64_t)(c->excess * 256000000 / r->share / c->tick);
+		wanted = between(wanted, before / 2, 2 * before);
+	}
+	c->ended = now;
+	c->checks = 0;
+	return between(wanted, r->instr, BURST_NEVER);
+}
+
+static int64_t checks_to_next(struct burst_thread *t)
+{
+	struct burst_rates r = rates_of(t);
+
+	t->changed = t->file ? t->file->changed : 0;
+	return r.share ? checks_for_share(t, &r) : r.check;
+}
+
+/* Whether the time for a burst has not come. */
+static bool is_early(struct burst_thread *t)
+{
+	bool fresh = t->file && t->changed != t->file->changed;
+
+	if (fresh) {
+		struct burst_rates r = rates_of(t);
+
+		t->changed = t->file->changed;
+		t->left = r.check < t->left ? r.check : t->left;
+	}
+	if (!t->left)
+		return false;
+	wait_for(t, t->left);
+	return true;
+}
+
+/* ---- threads ---- */
 
 /* Memory that nobody reads, when none is to be had. */
 static struct burst_thread *make_thread(void)
@@ -133,6 +271,7 @@ static struct burst_thread *make_thread(void)
 	t = sys_failed(at) ? rt_here(rt_header.buffer) : (struct burst_thread *)at;
 	if (sys_failed(at) || !open_window(t))
 		t->file = NULL;
+	ask_environment(t);
 	return t;
 }
 
@@ -184,22 +323,20 @@ uint64_t rt_burst_room(uint64_t bytes, uint64_t unused __attribute__((unused)))
 
 static void begin(struct burst_thread *t)
 {
-	int64_t instr = t->file ? t->file->instr : 1;
+	int64_t instr = rates_of(t).instr;
 
 	t->active = true;
+	++*word(BURST_COUNT);
+	t->cost.begun = clock();
 	*word(BURST_INSTR) =
 		instr > 0 ? instr - 1 : 0; /* one that never ends stops at every check */
-}
-
-static bool never_ends(const struct burst_thread *t)
-{
-	return t->file && t->file->instr <= 0;
 }
 
 /* 0: go on in the instrumented copy; 1: over to the other. */
 uint64_t rt_burst_turn(uint64_t first, uint64_t second)
 {
 	struct burst_thread *t = this_thread();
+	bool goes_on;
 
 	(void)first, (void)second;
 	if (is_nested(t))
@@ -210,16 +347,18 @@ uint64_t rt_burst_turn(uint64_t first, uint64_t second)
 		return 1;
 	}
 	if (!t->active) {
+		if (is_early(t))
+			return 1;
 		begin(t);
 		return 0;
 	}
+	goes_on = rates_of(t).instr <= 0;
 	t->busy = true;
-	keep(t, never_ends(t) ? BURST_GOES_ON : 0);
-	t->busy = false;
+	keep(t, goes_on ? BURST_GOES_ON : 0);
 	*word(BURST_INSTR) = 0;
-	if (never_ends(t))
-		return 0;
-	t->active = false;
-	*word(BURST_CHECK) = t->file ? t->file->check : FOREVER;
-	return 1;
+	t->active = goes_on;
+	if (!goes_on)
+		wait_for(t, checks_to_next(t));
+	t->busy = false;
+	return !goes_on;
 }

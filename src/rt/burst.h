@@ -10,15 +10,19 @@
  * zero, for the same in the other direction (section 2).
  *
  * The file: a page with struct burst_file, then chunks. Each belongs to a thread and has whole
- * bursts, one after the other: struct burst_head and its records. A burst goes there when it is
+ * bursts, one after the other: struct burst_head and its words. A burst goes there when it is
  * over, or when the buffer is full: then its next part follows. What is in a chunk survives the
  * process, however that ends.
+ *
+ * A burst's words are records: the number of a point in the code (burst/map.h), which has the
+ * highest bit set as no address has, and as many words as that point records.
  */
 #ifndef CULPRIT_RT_BURST_H
 #define CULPRIT_RT_BURST_H
 
 #include <stdint.h>
 
+#include "rt/burst_rates.h"
 #include "rt/rt.h"
 
 /* Words of a thread, in bytes from the thread pointer. */
@@ -27,32 +31,32 @@
 #define BURST_CURSOR RT_WORD(50)
 #define BURST_LIMIT  RT_WORD(51)
 #define BURST_THREAD RT_WORD(52) /* the run time's own: struct burst_thread */
+#define BURST_COUNT  RT_WORD(53) /* bursts that have begun */
 
-#define BURST_MAGIC 0x31727562707c7563 /* the bytes "cu|pbur1" */
-#define BURST_PAGE  4096
-#define BURST_CHUNK ((uint64_t)256 << 10)
+#define BURST_MAGIC  0x32727562707c7563 /* the bytes "cu|pbur2" */
+#define BURST_PAGE   4096
+#define BURST_CHUNK  ((uint64_t)256 << 10)
+#define BURST_NUMBER ((uint64_t)1 << 63) /* in numbers of points */
 
-/* A buffer has room for BURST_ROOM records behind what blocks have asked for: a signal's. */
-#define BURST_BUFFER ((uint64_t)4096)
-#define BURST_ROOM   ((uint64_t)1024)
-#define BURST_BLOCK  512 /* records that a block asks room for at once, at most */
-
-struct burst_record {
-	uint64_t address;
-	uint64_t site; /* number of the place in the code (burst/map.h); never 0 */
-};
+/* Words. Behind a buffer's limit there is room for what a block writes, and for a signal's. */
+#define BURST_BUFFER ((uint64_t)8192)
+#define BURST_ROOM   ((uint64_t)2048)
+#define BURST_BLOCK  512 /* that are written after room was asked for, at most */
 
 struct burst_file {
 	uint64_t magic;
-	int64_t check, instr; /* nCheck and nInstr: may be changed while programs run */
-	uint64_t most;        /* chunks there may be */
-	uint64_t chunks;      /* that were given out, or asked for beyond that */
-	uint64_t lost;        /* bursts, or parts, that found no room */
+	struct burst_rates rates; /* may be changed while programs run ... */
+	uint64_t changed;         /* ... which is counted here, afterwards; 0: processes take what
+				     their environment says, if that says something */
+	uint64_t most;            /* chunks there may be */
+	uint64_t chunks;          /* that were given out, or asked for beyond that */
+	uint64_t lost;            /* bursts, or parts, that found no room */
 };
 
 struct burst_chunk {
 	uint32_t process, thread;
-	uint64_t used; /* bytes behind this head */
+	uint64_t pointer; /* the thread's */
+	uint64_t used;    /* bytes behind this head */
 };
 
 enum {
@@ -60,15 +64,14 @@ enum {
 };
 
 struct burst_head {
-	uint32_t records, flags;
+	uint32_t words, flags;
 	uint64_t time; /* the time stamp counter when it was over */
 };
 
 #define BURST_CHUNK_ROOM (BURST_CHUNK - sizeof(struct burst_chunk))
 
-_Static_assert(
-	sizeof(struct burst_head) + (BURST_BUFFER + BURST_ROOM) * sizeof(struct burst_record) <=
-		BURST_CHUNK_ROOM,
+_Static_assert(sizeof(struct burst_head) + (BURST_BUFFER + BURST_ROOM) * sizeof(uint64_t) <=
+		       BURST_CHUNK_ROOM,
 	"a full buffer has room in a chunk");
 
 #endif

@@ -34,7 +34,16 @@
 
 const char *trace_kind_name(uint8_t kind)
 {
-	return kind == TRACE_STORE ? "store" : kind == TRACE_LOAD ? "load" : "change";
+	static const char *const names[TRACE_KINDS] = {[TRACE_LOAD] = "load",
+		[TRACE_STORE] = "store",
+		[TRACE_CHANGE] = "change",
+		[TRACE_ENTER] = "enter",
+		[TRACE_LEAVE] = "leave",
+		[TRACE_CALL] = "call",
+		[TRACE_PATH] = "path",
+		[TRACE_VALUE] = "value"};
+
+	return kind < TRACE_KINDS ? names[kind] : NULL;
 }
 
 /* ---- writing ---- */
@@ -118,8 +127,7 @@ static int read_sites(struct trace_reader *r)
 		s->at = s->procedure + (uint64_t)cursor_sleb(&r->at);
 		s->kind = cursor_u8(&r->at);
 		size = cursor_uleb(&r->at);
-		if (r->at.failed || key >= keys.n || size > UINT16_MAX ||
-			s->kind & ~(TRACE_LOAD | TRACE_STORE))
+		if (r->at.failed || key >= keys.n || size > UINT16_MAX || !trace_kind_name(s->kind))
 			return -EBADMSG;
 		s->image = key_table_at(&keys, key);
 		s->size = (uint16_t)size;

@@ -1,10 +1,10 @@
 /*
- * Bursts of a program's trace (Hirzel and Chilimbi 2001): what instructions touched in memory, one
- * after the other, in short stretches.
+ * Bursts of a program's trace (Hirzel and Chilimbi 2001): what instructions touched in memory, or
+ * other events (calls, paths, values), one after the other, in short stretches.
  *
  * A profile of traces belongs to the program's image; its places lie in all images, which are named
  * by their keys (edges.h). It consists of parts, one a run; two profiles add up to the parts of
- * both. Its weight is the number of references. Reading trusts nothing.
+ * both. Its weight is the number of events. Reading trusts nothing.
  */
 #ifndef CULPRIT_STORE_TRACES_H
 #define CULPRIT_STORE_TRACES_H
@@ -14,20 +14,35 @@
 #include "store/keys.h"
 #include "store/store.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct buf;
 
-enum { TRACE_LOAD = 1, TRACE_STORE = 2 };
-const char *trace_kind_name(uint8_t kind); /* "load", "store", "change" for both */
+enum trace_kind {
+	TRACE_LOAD = 1,
+	TRACE_STORE = 2,
+	TRACE_CHANGE = 3, /* both: it changes what is there */
+	TRACE_ENTER,      /* of a procedure: no address */
+	TRACE_LEAVE,
+	TRACE_CALL,  /* the address is where it goes, in the file; 0: nobody knows before */
+	TRACE_PATH,  /* the address is the number of a path through the procedure */
+	TRACE_VALUE, /* the address is the value of a register */
+	TRACE_KINDS
+};
+const char *trace_kind_name(uint8_t kind); /* "load" and so on; NULL: there is no such kind */
+static inline bool trace_is_reference(uint8_t kind)
+{
+	return kind <= TRACE_CHANGE;
+}
 
 struct trace_site {
 	uint64_t image;     /* key */
 	uint64_t procedure; /* its start */
 	uint64_t at;        /* the instruction */
-	uint8_t kind;       /* TRACE_LOAD, TRACE_STORE or both */
-	uint16_t size;      /* bytes */
+	uint8_t kind;       /* enum trace_kind */
+	uint16_t size;      /* bytes; of a value the number of its register */
 };
 
 struct trace_reference {

@@ -6,15 +6,26 @@
 #include "rt/burst.h"
 #include "store/traces.h"
 
-#define SITES 16
+#define POINTS 16
 
+/* Points with 0 to 4 words; the numbers are small, so that inputs find them. */
 static void make_map(struct burst_map *map)
 {
 	*map = (struct burst_map){.id = {.size = 4, .bytes = "test"}, .path = xstrdup("/test")};
-	map->first = 0x100; /* small, so that inputs find it */
-	for (unsigned i = 0; i < SITES; i++)
-		*vec_add(&map->sites) =
-			(struct burst_site){0x1000, 0x1000 + i, 1 + i % 3, (uint16_t)(1 + i)};
+	map->first = 0x100;
+	for (unsigned i = 0; i < POINTS; i++) {
+		unsigned words = i % (BURST_WORDS + 1);
+
+		*vec_add(&map->points) = (struct burst_point){
+			0x1000, (uint32_t)map->events.n, 1 + i % 3, (uint8_t)words};
+		for (unsigned k = 0; k < 1 + i % 3; k++)
+			*vec_add(&map->events) = (struct burst_event){.at = 0x1000 + i + k,
+				.kind = (uint8_t)(1 + i % (TRACE_KINDS - 1)),
+				.word = words ? (uint8_t)(k % words) : BURST_NO_WORD,
+				.thread = k == 1,
+				.by = (int64_t)k - 1,
+				.size = (uint16_t)(1 + i)};
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -31,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_map(&map);
 	require(!burst_file_parse(file, BURST_PAGE + size, &map, 1, &packed, &sum));
 	require(!blob_trace.weight(packed.p, packed.n, &weight));
-	require(weight == sum.references);
+	require(weight == sum.events);
 	require(burst_file_parse(file, BURST_PAGE - 1, &map, 1, &packed, &sum) == -EBADMSG);
 	buf_deinit(&packed);
 	burst_map_deinit(&map);

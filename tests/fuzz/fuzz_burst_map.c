@@ -11,11 +11,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	burst_map_put(&map, &out);
 	require(!burst_map_read(&again, out.p, out.n));
-	require(again.sites.n == map.sites.n && again.first == map.first);
+	require(again.points.n == map.points.n && again.first == map.first);
+	require(again.events.n == map.events.n);
 	require(!strcmp(burst_map_path(out.p, out.n), map.path));
-	for (size_t i = 0; i < map.sites.n; i++)
-		require(again.sites.p[i].at == map.sites.p[i].at &&
-			again.sites.p[i].procedure == map.sites.p[i].procedure);
+	for (size_t i = 0; i < map.points.n; i++)
+		require(again.points.p[i].procedure == map.points.p[i].procedure &&
+			again.points.p[i].n == map.points.p[i].n);
+	for (size_t i = 0; i < map.events.n; i++)
+		require(again.events.p[i].at == map.events.p[i].at &&
+			again.events.p[i].by == map.events.p[i].by);
 	burst_map_deinit(&map);
 	burst_map_deinit(&again);
 	buf_deinit(&out);

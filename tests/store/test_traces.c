@@ -99,7 +99,7 @@ static void refused(void **state)
 		{"a part that is not there", "\x01", 1},
 		{"more sites than bytes", PART "\x09\x00\x00\x00\x01\x08\x00\x00", 18},
 		{"a site in no image", PART "\x01\x01\x00\x00\x01\x08\x00\x00", 18},
-		{"a kind that is none", PART "\x01\x00\x00\x00\x04\x08\x00\x00", 18},
+		{"a kind that is none", PART "\x01\x00\x00\x00\x09\x08\x00\x00", 18},
 		{"too large", PART "\x01\x00\x00\x00\x01\x80\x80\x04\x00\x00", 20},
 		{"more bursts than bytes", PART "\x01\x00\x00\x00\x01\x08\x00\x02", 18},
 		{"a reference of no site",
