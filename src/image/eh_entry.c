@@ -131,26 +131,47 @@ void eh_reader_init(struct eh_reader *r, const void *p, size_t n, uint64_t vaddr
 		.cie.offset = UINT64_MAX};
 }
 
+/* An FDE that describes some code. A CIE is read when an FDE asks for it. */
+static bool read_entry(struct eh_reader *r, struct cursor body, struct eh_fde *out)
+{
+	uint64_t field = (uint64_t)(body.at - r->section.start);
+	uint32_t back = cursor_u32(&body);
+
+	if (!body.failed && !back)
+		return false;
+	if (body.failed || !read_fde(r, body, field, back, out)) {
+		r->damaged = true;
+		return false;
+	}
+	return out->size && out->start + out->size > out->start;
+}
+
 bool eh_reader_next(struct eh_reader *r, struct eh_fde *out)
 {
 	struct cursor body;
+	uint64_t offset = cursor_offset(&r->at);
 
-	while (next_entry(&r->at, &body)) {
+	for (; next_entry(&r->at, &body); offset = cursor_offset(&r->at)) {
 		if (!cursor_left(&body) && r->terminated)
 			return false;
-		if (!cursor_left(&body))
+		if (!cursor_left(&body) || !read_entry(r, body, out))
 			continue;
-		uint64_t field = (uint64_t)(body.at - r->section.start);
-		uint32_t back = cursor_u32(&body);
-		if (!body.failed && !back)
-			continue; /* a CIE: read when an FDE asks for it */
-		if (body.failed || !read_fde(r, body, field, back, out))
-			r->damaged = true;
-		else if (out->size && out->start + out->size > out->start)
-			return true;
+		out->offset = offset;
+		return true;
 	}
 	r->damaged |= r->at.failed;
 	return false;
+}
+
+bool eh_reader_at(struct eh_reader *r, uint64_t offset, struct eh_fde *out)
+{
+	struct cursor at = r->section, body;
+
+	cursor_seek(&at, offset);
+	if (!next_entry(&at, &body) || !cursor_left(&body) || !read_entry(r, body, out))
+		return false;
+	out->offset = offset;
+	return true;
 }
 
 /* The table's header points to the section, whose end is that of the segment, or a terminator. */

@@ -30,6 +30,7 @@ struct eh_cie {
 };
 
 struct eh_fde {
+	uint64_t offset; /* of its length field in the section */
 	uint64_t start, size;
 	uint64_t lsda; /* an address, 0: none */
 	struct cursor instructions;
@@ -47,6 +48,9 @@ void eh_reader_init(struct eh_reader *r, const void *p, size_t n, uint64_t vaddr
 
 /* The next FDE; r->cie is its CIE. Entries that make no sense are left out. False at the end. */
 bool eh_reader_next(struct eh_reader *r, struct eh_fde *out);
+
+/* The FDE whose length field is at an offset; false when none is there that makes sense. */
+bool eh_reader_at(struct eh_reader *r, uint64_t offset, struct eh_fde *out);
 
 /* The bytes of a file's section. */
 struct eh_section {

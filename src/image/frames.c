@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "image/cfi.h"
 #include "image/eh_entry.h"
+#include "image/eh_index.h"
 #include "image/elf_file.h"
 #include "image/image_internal.h"
 
@@ -17,78 +18,50 @@
 /* Where nothing is said. */
 #define NO_RULE 0
 
-#define RECENT 4
-
 struct row {
-	uint32_t at; /* from `low` on, up to the next row */
+	uint32_t at; /* from the index's `low` on, up to the next row */
 	uint32_t rule;
 };
 
-struct frames {
-	uint64_t low;
+/* A function's rows; the last says where it ends. */
+struct group {
+	uint32_t first, n;
+};
+
+/* By what it says; two that differ hardly ever have one hash, and then they are both kept. */
+struct known_rule {
+	uint64_t hash, number;
+};
+
+/* What was made so far. */
+struct made {
+	uint32_t *functions; /* by their number: of the group, + 1; 0: nobody asked */
+	VEC(struct group) groups;
 	VEC(struct row) rows;
-	VEC(struct frame_rule) rules;
-	struct buf pool;
+	VEC(const struct frame_rule *) rules;
+	struct hmap known; /* struct known_rule */
+	struct arena arena;
+	struct eh_reader reader;
+	struct cfi_row initial; /* of the CIE at this offset */
+	uint64_t cie;
+};
+
+struct frames {
+	struct bytes own; /* the section, if it is not the caller's */
+	const uint8_t *section;
+	struct eh_index index;
+	struct made *made;
 };
 
 /* ---- rules ---- */
 
-struct known_rule {
-	struct frame_rule rule;
-	uint32_t number;
-};
-
-/* A row before it is known where all the code lies. */
-struct stretch {
-	uint64_t start, end;
-	uint32_t rule;
-};
-
-/* A function's stretches, which are in order; functions need not be. */
-struct group {
-	uint64_t start;
-	size_t first, n;
-};
-
-struct maker {
-	struct frames *frames;
-	struct hmap rules; /* struct known_rule */
-	struct strtab expressions;
-	VEC(uint32_t) places; /* in the pool, by expression */
-	VEC(struct stretch) stretches;
-	VEC(struct group) groups;
-	uint32_t recent[RECENT]; /* rules: most rows say what one just before said */
-	unsigned turn;
-};
-
-/* Expressions as text that can be looked up: there are few, and they are short. */
-static char *expression_text(const uint8_t *p, uint32_t n)
+/* Expressions stay where they are. */
+static bool place_expression(
+	const struct frames *f, const struct cfi_rule *r, int32_t *place, uint16_t *size)
 {
-	char *text = xmalloc(2 * (size_t)n + 1);
-
-	for (uint32_t i = 0; i < n; i++) {
-		text[2 * i] = (char)('a' + (p[i] >> 4));
-		text[2 * i + 1] = (char)('a' + (p[i] & 15));
-	}
-	text[2 * (size_t)n] = 0;
-	return text;
-}
-
-static bool keep_expression(
-	struct maker *m, const struct cfi_rule *r, int32_t *place, uint16_t *size)
-{
-	_cleanup_free_ char *text = NULL;
-	uint32_t number;
-
-	if (r->size > UINT16_MAX || m->frames->pool.n > INT32_MAX / 2)
+	if (!r->expression || r->size > UINT16_MAX)
 		return false;
-	text = expression_text(r->expression, r->size);
-	number = strtab_add(&m->expressions, text);
-	if (number == m->places.n) {
-		*vec_add(&m->places) = (uint32_t)m->frames->pool.n;
-		buf_put(&m->frames->pool, r->expression, r->size);
-	}
-	*place = (int32_t)m->places.p[number];
+	*place = (int32_t)(r->expression - f->section);
 	*size = (uint16_t)r->size;
 	return true;
 }
@@ -98,11 +71,11 @@ static bool fits(int64_t value)
 	return value >= INT32_MIN && value <= INT32_MAX;
 }
 
-static bool make_cfa(struct maker *m, const struct cfi_row *row, struct frame_rule *out)
+static bool make_cfa(const struct frames *f, const struct cfi_row *row, struct frame_rule *out)
 {
 	if (row->cfa.kind == CFI_VAL_EXPRESSION) {
 		out->base = FRAME_BY_EXPRESSION;
-		return keep_expression(m, &row->cfa, &out->offset, &out->size);
+		return place_expression(f, &row->cfa, &out->offset, &out->size);
 	}
 	if (row->cfa.kind != CFI_REGISTER || row->cfa.value < 0 || row->cfa.value >= FRAME_RIP ||
 		!fits(row->cfa_offset))
@@ -113,7 +86,7 @@ static bool make_cfa(struct maker *m, const struct cfi_row *row, struct frame_ru
 }
 
 /* False when nothing can be said of the register. */
-static bool make_save(struct maker *m, const struct cfi_rule *r, struct frame_save *out)
+static bool make_save(const struct frames *f, const struct cfi_rule *r, struct frame_save *out)
 {
 	static const uint8_t how[] = {[CFI_UNDEFINED] = FRAME_LOST,
 		[CFI_REGISTER] = FRAME_MOVED,
@@ -124,7 +97,7 @@ static bool make_save(struct maker *m, const struct cfi_rule *r, struct frame_sa
 
 	out->how = how[r->kind];
 	if (r->kind == CFI_EXPRESSION || r->kind == CFI_VAL_EXPRESSION)
-		return keep_expression(m, r, &out->value, &out->size);
+		return place_expression(f, r, &out->value, &out->size);
 	if (r->kind == CFI_UNDEFINED)
 		return true;
 	if (r->kind == CFI_REGISTER && (r->value < 0 || r->value > FRAME_RIP))
@@ -133,11 +106,11 @@ static bool make_save(struct maker *m, const struct cfi_rule *r, struct frame_sa
 	return fits(r->value);
 }
 
-static bool make_rule(struct maker *m, const struct eh_cie *cie, const struct cfi_row *row,
+static bool make_rule(const struct frames *f, const struct eh_cie *cie, const struct cfi_row *row,
 	struct frame_rule *out)
 {
 	memset(out, 0, sizeof *out);
-	if (cie->return_column != FRAME_RIP || !make_cfa(m, row, out))
+	if (cie->return_column != FRAME_RIP || !make_cfa(f, row, out))
 		return false;
 	out->signal = cie->signal;
 	for (uint8_t i = 0; i < FRAME_REGISTERS; i++) {
@@ -148,133 +121,107 @@ static bool make_rule(struct maker *m, const struct eh_cie *cie, const struct cf
 			out->root = true;
 		if (r->kind == CFI_UNSPECIFIED || r->kind == CFI_SAME)
 			continue;
-		if (!make_save(m, r, &save))
+		if (!make_save(f, r, &save))
 			save = (struct frame_save){.reg = i, .how = FRAME_LOST};
 		out->saves[out->nsaves++] = save;
 	}
 	return out->root || (out->nsaves && out->saves[out->nsaves - 1].reg == FRAME_RIP);
 }
 
-static uint32_t rule_number(struct maker *m, const struct eh_cie *cie, const struct cfi_row *row)
+static size_t rule_size(const struct frame_rule *r)
 {
+	return offsetof(struct frame_rule, saves) + r->nsaves * sizeof *r->saves;
+}
+
+static uint32_t add_rule(struct made *m, const struct frame_rule *rule)
+{
+	struct frame_rule *kept = arena_alloc(&m->arena, rule_size(rule));
+
+	memcpy(kept, rule, rule_size(rule));
+	*vec_add(&m->rules) = kept;
+	return (uint32_t)m->rules.n - 1;
+}
+
+static uint32_t rule_number(
+	const struct frames *f, const struct eh_cie *cie, const struct cfi_row *row)
+{
+	struct made *m = f->made;
 	struct frame_rule rule;
 	struct known_rule *known;
+	uint64_t hash;
 	bool fresh;
 
-	if (!make_rule(m, cie, row, &rule))
+	if (!make_rule(f, cie, row, &rule))
 		return NO_RULE;
-	for (unsigned i = 0; i < RECENT; i++)
-		if (m->recent[i] && !memcmp(&m->frames->rules.p[m->recent[i]], &rule, sizeof rule))
-			return m->recent[i];
-	known = hmap_put(&m->rules, &rule, &fresh);
-	if (fresh) {
-		known->number = (uint32_t)m->frames->rules.n;
-		*vec_add(&m->frames->rules) = rule;
-	}
-	m->recent[m->turn++ % RECENT] = known->number;
-	return known->number;
+	hash = hash_bytes(&rule, rule_size(&rule));
+	known = hmap_put(&m->known, &hash, &fresh);
+	if (fresh)
+		known->number = add_rule(m, &rule);
+	else if (memcmp(m->rules.p[known->number], &rule, rule_size(&rule)))
+		return add_rule(m, &rule);
+	return (uint32_t)known->number;
 }
 
 /* ---- rows ---- */
 
-static void add_function(struct maker *m, const struct eh_cie *cie, const struct cfi_row *initial,
-	const struct eh_fde *fde)
+static void add_row(struct made *m, struct group *g, uint64_t at, uint32_t rule)
 {
-	size_t first = m->stretches.n;
+	if (g->n && m->rows.p[m->rows.n - 1].rule == rule)
+		return;
+	*vec_add(&m->rows) = (struct row){(uint32_t)at, rule};
+	g->n++;
+}
+
+static void add_rows(const struct frames *f, const struct eh_fde *fde, struct group *g)
+{
+	struct made *m = f->made;
 	struct cfi c;
 
-	if (cie->foreign)
-		return;
-	cfi_init(&c, cie, initial, fde);
-	while (cfi_next(&c)) {
-		struct stretch s = {c.pc, c.until, rule_number(m, cie, &c.row)};
-
-		if (s.rule != NO_RULE && s.end > s.start)
-			*vec_add(&m->stretches) = s;
-	}
+	if (m->cie != m->reader.cie.offset)
+		cfi_initial(&m->reader.cie, &m->initial);
+	m->cie = m->reader.cie.offset;
+	cfi_init(&c, &m->reader.cie, &m->initial, fde);
+	while (cfi_next(&c))
+		if (c.until > c.pc)
+			add_row(m, g, c.pc - f->index.low, rule_number(f, &m->reader.cie, &c.row));
+	add_row(m, g, c.pc - f->index.low, NO_RULE);
 	cfi_deinit(&c);
-	if (m->stretches.n > first)
-		*vec_add(&m->groups) =
-			(struct group){m->stretches.p[first].start, first, m->stretches.n - first};
 }
 
-static int by_start(const void *a, const void *b)
+/* A function that the section does not describe after all has no rows. */
+static void make_function(const struct frames *f, size_t function)
 {
-	const struct group *x = a, *y = b;
+	const struct eh_place *place = &f->index.list.p[function];
+	struct made *m = f->made;
+	struct group g = {.first = (uint32_t)m->rows.n};
+	struct eh_fde fde;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	if (eh_reader_at(&m->reader, place->fde, &fde) && !m->reader.cie.foreign &&
+		fde.start == f->index.low + place->at && fde.size <= UINT32_MAX - place->at)
+		add_rows(f, &fde, &g);
+	*vec_add(&m->groups) = g;
+	m->functions[function] = (uint32_t)m->groups.n;
 }
 
-static void add_row(struct frames *f, uint64_t at, uint32_t rule)
+/* The index is there, or is made. */
+static void begin(struct frames *f, const void *p, size_t n, uint64_t vaddr, bool terminated)
 {
-	struct row *last = f->rows.n ? &f->rows.p[f->rows.n - 1] : NULL;
+	struct made *m = f->made = xcalloc(1, sizeof *m);
 
-	if (last && last->rule == rule)
-		return;
-	if (last && last->at == at - f->low)
-		last->rule = rule;
-	else
-		*vec_add(&f->rows) = (struct row){(uint32_t)(at - f->low), rule};
-}
-
-/* What two functions claim belongs to the one that begins first; returns where it ends. */
-static uint64_t lay_out_group(struct maker *m, const struct group *g, uint64_t end)
-{
-	struct frames *f = m->frames;
-
-	for (size_t i = g->first; i < g->first + g->n; i++) {
-		const struct stretch *s = &m->stretches.p[i];
-		uint64_t start = s->start > end ? s->start : end;
-
-		if (s->end - f->low > UINT32_MAX)
-			break;
-		if (s->end <= start)
-			continue;
-		if (start > end && end)
-			add_row(f, end, NO_RULE);
-		add_row(f, start, s->rule);
-		end = s->end;
-	}
-	return end;
-}
-
-static void lay_out(struct maker *m)
-{
-	uint64_t end = 0;
-
-	if (!m->groups.n)
-		return;
-	vec_sort(&m->groups, by_start);
-	m->frames->low = m->groups.p[0].start;
-	vec_each (g, &m->groups)
-		end = lay_out_group(m, g, end);
-	add_row(m->frames, end, NO_RULE);
+	f->section = p;
+	eh_reader_init(&m->reader, p, n, vaddr, terminated);
+	if (!f->index.list.n)
+		eh_index_scan(&m->reader, &f->index);
+	m->cie = UINT64_MAX;
+	m->functions = xcalloc(f->index.list.n + 1, sizeof *m->functions);
+	hmap_init(&m->known, sizeof(struct known_rule), sizeof(uint64_t));
+	add_rule(m, &(struct frame_rule){0});
 }
 
 void frames_create(const void *p, size_t n, uint64_t vaddr, bool terminated, struct frames **out)
 {
-	struct maker m = {.frames = xcalloc(1, sizeof *m.frames)};
-	struct eh_reader reader;
-	struct eh_fde fde;
-	struct cfi_row initial;
-	uint64_t cie = UINT64_MAX;
-
-	*vec_add(&m.frames->rules) = (struct frame_rule){0};
-	hmap_init(&m.rules, sizeof(struct known_rule), offsetof(struct known_rule, number));
-	eh_reader_init(&reader, p, n, vaddr, terminated);
-	while (eh_reader_next(&reader, &fde)) {
-		if (reader.cie.offset != cie)
-			cfi_initial(&reader.cie, &initial);
-		cie = reader.cie.offset;
-		add_function(&m, &reader.cie, &initial, &fde);
-	}
-	lay_out(&m);
-	hmap_deinit(&m.rules);
-	strtab_deinit(&m.expressions);
-	vec_deinit(&m.places);
-	vec_deinit(&m.stretches);
-	vec_deinit(&m.groups);
-	*out = m.frames;
+	*out = xcalloc(1, sizeof **out);
+	begin(*out, p, n, vaddr, terminated);
 }
 
 static int open_file(struct image *im, int fd, struct frames **out)
@@ -288,8 +235,10 @@ static int open_file(struct image *im, int fd, struct frames **out)
 	elf_file_read_sections(&f);
 	rc = eh_section_read(&f, &s);
 	if (!rc) {
-		frames_create(s.bytes.p, s.bytes.n, s.vaddr, s.terminated, out);
-		bytes_deinit(&s.bytes);
+		*out = xcalloc(1, sizeof **out);
+		(*out)->own = s.bytes;
+		eh_index_read(&f, &s, &(*out)->index);
+		begin(*out, s.bytes.p, s.bytes.n, s.vaddr, s.terminated);
 	}
 	elf_file_close(&f);
 	return rc;
@@ -325,9 +274,15 @@ void frames_destroy(struct frames *f)
 {
 	if (!f)
 		return;
-	vec_deinit(&f->rows);
-	vec_deinit(&f->rules);
-	buf_deinit(&f->pool);
+	free(f->made->functions);
+	vec_deinit(&f->made->groups);
+	vec_deinit(&f->made->rows);
+	vec_deinit(&f->made->rules);
+	hmap_deinit(&f->made->known);
+	arena_deinit(&f->made->arena);
+	free(f->made);
+	eh_index_deinit(&f->index);
+	bytes_deinit(&f->own);
 	free(f);
 }
 
@@ -335,41 +290,50 @@ void frames_destroy(struct frames *f)
 
 const struct frame_rule *frames_at(const struct frames *f, uint64_t vaddr)
 {
-	size_t low = 0, high = f->rows.n;
-	uint64_t at = vaddr - f->low;
+	size_t function = eh_index_find(&f->index, vaddr), low = 0, high;
+	const struct made *m = f->made;
+	const struct group *g;
+	const struct row *rows;
 
-	if (vaddr < f->low || at > UINT32_MAX)
+	if (function == EH_INDEX_NONE)
 		return NULL;
-	while (low < high) {
+	if (!m->functions[function])
+		make_function(f, function);
+	g = &m->groups.p[m->functions[function] - 1];
+	rows = m->rows.p + g->first;
+	for (high = g->n; low < high;) {
 		size_t middle = low + (high - low) / 2;
 
-		if (f->rows.p[middle].at <= at)
+		if (rows[middle].at <= vaddr - f->index.low)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (!low || f->rows.p[low - 1].rule == NO_RULE)
-		return NULL;
-	return &f->rules.p[f->rows.p[low - 1].rule];
+	return low && rows[low - 1].rule != NO_RULE ? m->rules.p[rows[low - 1].rule] : NULL;
 }
 
 const uint8_t *frames_expression(const struct frames *f, uint32_t offset)
 {
-	return f->pool.n ? f->pool.p + offset : NULL;
+	return f->section + offset;
 }
 
 size_t frames_rows(const struct frames *f)
 {
-	return f->rows.n;
+	return f->made->rows.n;
 }
 
 size_t frames_rules(const struct frames *f)
 {
-	return f->rules.n;
+	return f->made->rules.n;
 }
 
 size_t frames_memory(const struct frames *f)
 {
-	return sizeof *f + f->rows.n * sizeof *f->rows.p + f->rules.n * sizeof *f->rules.p +
-	       f->pool.n;
+	const struct made *m = f->made;
+
+	return sizeof *f + sizeof *m + f->own.n +
+	       f->index.list.n * (sizeof *f->index.list.p + sizeof *m->functions) +
+	       m->groups.n * sizeof *m->groups.p + m->rows.n * sizeof *m->rows.p +
+	       m->rules.n * sizeof *m->rules.p + m->arena.used +
+	       m->known.slots * sizeof(struct known_rule);
 }

@@ -1,10 +1,11 @@
 /*
- * How frames are found again, for all code of a file: the rows of .eh_frame (image/cfi.h) put
- * together once, so that the row of an address is a search and no parsing. Few rows differ in what
- * they say, so each is an address and the number of a rule; a library of 2 MB has some 30,000 rows
- * and 400 rules.
+ * How frames are found again, for all code of a file: the rows of .eh_frame (image/cfi.h). Those of
+ * a function are put together when it is first asked for, and from then on the row of an address is
+ * a search and no parsing: stacks go through few of the functions that a file has. Few rows differ
+ * in what they say, so each is an address and the number of a rule.
  *
- * Registers are numbered as in DWARF: 7 is rsp, 6 is rbp, 16 the return address.
+ * Registers are numbered as in DWARF: 7 is rsp, 6 is rbp, 16 the return address. Rules live as long
+ * as the frames, which are for one thread.
  */
 #ifndef CULPRIT_IMAGE_FRAMES_H
 #define CULPRIT_IMAGE_FRAMES_H
@@ -19,7 +20,7 @@ struct frames;
 
 enum { FRAME_RBX = 3, FRAME_RBP = 6, FRAME_RSP = 7, FRAME_RIP = 16, FRAME_REGISTERS = 17 };
 
-/* How the caller's value of a register is found; expressions are `value` bytes into the pool. */
+/* How the caller's value of a register is found; expressions are `value` bytes into the section. */
 enum frame_how {
 	FRAME_SAVED,            /* at CFA + value */
 	FRAME_IS,               /* it is CFA + value */
@@ -49,7 +50,8 @@ struct frame_rule {
 	struct frame_save saves[FRAME_REGISTERS];
 };
 
-/* Of a section that is loaded at vaddr; `terminated` as in image/eh_entry.h. */
+/* Of a section that is loaded at vaddr and stays the caller's; `terminated` as in image/eh_entry.h.
+ */
 void frames_create(const void *p, size_t n, uint64_t vaddr, bool terminated, struct frames **out);
 /* Of an image's file. -ENOENT when it is gone or has no such section. */
 int frames_open(struct image *im, struct frames **out);
@@ -59,6 +61,7 @@ void frames_destroy(struct frames *f);
 const struct frame_rule *frames_at(const struct frames *f, uint64_t vaddr);
 const uint8_t *frames_expression(const struct frames *f, uint32_t offset);
 
+/* Made so far. */
 size_t frames_rows(const struct frames *f);
 size_t frames_rules(const struct frames *f);
 size_t frames_memory(const struct frames *f); /* bytes */

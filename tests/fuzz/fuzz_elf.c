@@ -1,10 +1,11 @@
-/* Opens the input as an ELF file and asks it everything: procedures, code, lines. */
+/* Opens the input as an ELF file and asks it everything: procedures, code, unwind rows, lines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "image/frames.h"
 #include "image/image.h"
 #include "image/lines.h"
 
@@ -30,6 +31,19 @@ static void ask(struct image *im)
 	buf_deinit(&code);
 }
 
+static void ask_frames(struct image *im)
+{
+	const struct procedure *all;
+	size_t count = image_procedures(im, &all);
+	struct frames *f;
+	if (frames_open(im, &f) < 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		frames_at(f, all[i].start);
+	frames_at(f, 0x1000);
+	frames_destroy(f);
+}
+
 static void ask_lines(int fd)
 {
 	char path[32];
@@ -51,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		abort();
 	if (image_open("fuzz", fd, &im, NULL) == 0) {
 		ask(im);
+		ask_frames(im);
 		image_release(im);
 		image_destroy(im);
 		ask_lines(fd);
