@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of functions: stacks go through the same ones again and again. */
+#define MOST_TABLES ((size_t)16 << 20)
+
 enum {
 	MOST_SAMPLES = 1 << 18,    /* different ones between two flushes */
 	MOST_FRAMES = 1024,        /* of a stack */
@@ -38,6 +41,7 @@ struct contexts *contexts_create(
 	hmap_init(&c->programs, sizeof(struct program), sizeof(uint64_t));
 	hmap_init(&c->procedures, sizeof(struct called_procedure), sizeof(struct called_procedure));
 	stack_roots_init(&c->roots);
+	image_cache_keep_tables(images, MOST_TABLES);
 	return c;
 }
 

@@ -15,7 +15,7 @@
 
 enum {
 	HELD_MOST = 32,        /* files kept open until somebody asks for their functions */
-	TABLES_MOST = 3 << 20, /* bytes of function tables that outlive a flush */
+	TABLES_MOST = 3 << 20, /* bytes of function tables, unless somebody wants more */
 	JITS_MOST = 256,       /* processes whose root is held open for their perf map */
 	IMAGES_MANY = 512, /* above this, images without samples for IDLE_FLUSHES are forgotten */
 	IDLE_FLUSHES = 30,
@@ -58,6 +58,7 @@ struct image_cache {
 	struct image *last_kernel;
 	uint32_t last_kernel_number;
 	uint32_t turn, flush;
+	size_t tables_most;
 	struct image *spare; /* opened once more for code only */
 	uint32_t spare_number;
 };
@@ -128,7 +129,18 @@ static void drop_tables(struct image_cache *c, uint32_t n)
 	if (!img->borrowed)
 		image_destroy(img->im);
 	img->im = NULL;
-	img->asked = false;
+	img->asked = 0;
+}
+
+/* Lets go of a file. Its functions stay if they were read: whoever asked will ask again. */
+static void let_go(struct image_cache *c, uint32_t n)
+{
+	if (!c->images.p[n].asked) {
+		drop_tables(c, n);
+		return;
+	}
+	image_release(c->images.p[n].im);
+	unhold(c, n);
 }
 
 /* The image as it was just opened becomes the number's; only so many may hold a descriptor. */
@@ -148,7 +160,7 @@ static void attach(struct image_cache *c, uint32_t n, struct image *im, bool hol
 	if (!holds_file)
 		return;
 	if (c->held.n == HELD_MOST)
-		drop_tables(c, c->held.p[0]);
+		let_go(c, c->held.p[0]);
 	*vec_add(&c->held) = n;
 	c->images.p[n].holds_file = true;
 }
@@ -256,7 +268,8 @@ struct image *image_cache_functions(
 		if (im)
 			attach(c, n, im, true);
 	}
-	img->asked |= img->im != NULL;
+	if (img->im)
+		img->asked = c->turn;
 	return img->im;
 }
 
@@ -388,6 +401,7 @@ struct image_cache *image_cache_create(const char *root, bool kernel)
 	hmap_init(&c->kernel_images, sizeof(struct kernel_entry), sizeof(struct image *));
 	hmap_init(&c->jits, sizeof(struct jit_entry), sizeof(uint32_t));
 	c->turn = c->flush = 1;
+	c->tables_most = TABLES_MOST;
 	add_image(c, IMAGE_UNKNOWN, "[unknown]", NULL);
 	add_image(c, IMAGE_ANON, "[anon]", NULL);
 	add_image(c, IMAGE_KERNEL, "[kernel]", NULL);
@@ -471,16 +485,6 @@ static void kernel_changed(struct image_cache *c)
 	}
 }
 
-void image_cache_turn(struct image_cache *c)
-{
-	c->turn++;
-	if (!c->kernel || c->refreshed)
-		return;
-	c->refreshed = true;
-	if (kernel_refresh(c->kernel) == 0)
-		kernel_changed(c);
-}
-
 void image_cache_flush_begin(struct image_cache *c)
 {
 	vec_each (img, &c->images)
@@ -515,20 +519,18 @@ static void trim_tables(struct image_cache *c)
 
 		if (!img->im || img->borrowed || n == IMAGE_NUMBER_VDSO)
 			continue;
-		if (img->holds_file && img->asked) {
-			image_release(img->im);
-			unhold(c, n);
-		}
+		if (img->holds_file && img->asked)
+			let_go(c, n);
 		bytes += image_memory(img->im);
 	}
-	while (bytes > TABLES_MOST) {
+	while (bytes > c->tables_most) {
 		uint32_t oldest = 0;
 
 		for (uint32_t n = IMAGE_NUMBERS; n < c->images.n; n++) {
 			const struct cached_image *img = &c->images.p[n];
 
 			if (img->im && !img->borrowed && !img->holds_file &&
-				(!oldest || img->used < c->images.p[oldest].used))
+				(!oldest || img->asked < c->images.p[oldest].asked))
 				oldest = n;
 		}
 		if (!oldest)
@@ -536,6 +538,22 @@ static void trim_tables(struct image_cache *c)
 		bytes -= image_memory(c->images.p[oldest].im);
 		drop_tables(c, oldest);
 	}
+}
+
+void image_cache_turn(struct image_cache *c)
+{
+	c->turn++;
+	trim_tables(c);
+	if (!c->kernel || c->refreshed)
+		return;
+	c->refreshed = true;
+	if (kernel_refresh(c->kernel) == 0)
+		kernel_changed(c);
+}
+
+void image_cache_keep_tables(struct image_cache *c, size_t bytes)
+{
+	c->tables_most = bytes;
 }
 
 void image_cache_ease(struct image_cache *c)

@@ -45,7 +45,7 @@ struct cached_image {
 	struct image *im;           /* NULL when it is not read */
 	bool borrowed;              /* im belongs to the kernel's images */
 	bool holds_file;            /* im was not released yet */
-	bool asked;                 /* for its functions, so they were read */
+	uint32_t asked;             /* turn of the last who wanted its functions; 0: none */
 	uint32_t used;              /* flush that last met it */
 	uint32_t tried;             /* turn in which opening last failed */
 };
@@ -91,6 +91,9 @@ struct image *image_cache_functions(
  */
 int image_cache_code(struct image_cache *c, const struct process_table *t, uint32_t n,
 	const struct range *r, struct buf *out);
+
+/* Bytes of functions that may be there for longer, for who asks for them between flushes. */
+void image_cache_keep_tables(struct image_cache *c, size_t bytes);
 
 /* After each drain. Once between two flushes it looks whether the kernel has new code. */
 void image_cache_turn(struct image_cache *c);

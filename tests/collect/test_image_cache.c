@@ -340,6 +340,7 @@ static void test_what_is_no_plain_file(void **state)
 static void test_held_files_are_few(void **state)
 {
 	size_t before = 0, after = 0;
+	struct image *first = NULL;
 	char path[64];
 
 	(void)state;
@@ -352,12 +353,21 @@ static void test_held_files_are_few(void **state)
 		write_variant(path, i);
 		id.bytes[0] ^= i;
 		assert_opened(image_of(tell_map(PID(1), path, &id)));
+		if (i == 1)
+			first = image_cache_functions(c, t, IMAGE_NUMBERS);
 	}
 	for (int fd = 0; fd < 1024; fd++)
 		after += fcntl(fd, F_GETFD) >= 0;
 	assert_true(after - before <= 32);
-	/* One that was let go of is opened again. */
-	assert_non_null(image_cache_functions(c, t, IMAGE_NUMBERS));
+	/* One that was let go of is opened again, but not if its functions were read before. */
+	assert_non_null(image_cache_functions(c, t, IMAGE_NUMBERS + 1));
+	snprintf(path, sizeof path, "%s/v1", folder);
+	unlink(path);
+	assert_non_null(first);
+	assert_ptr_equal(image_cache_functions(c, t, IMAGE_NUMBERS), first);
+	image_cache_keep_tables(c, 0);
+	image_cache_turn(c);
+	assert_null(image_cache_functions(c, t, IMAGE_NUMBERS));
 	for (int i = 1; i <= 60; i++) {
 		snprintf(path, sizeof path, "%s/v%d", folder, i);
 		unlink(path);
