@@ -33,6 +33,12 @@ static int compare_own(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Contexts that only others were called through are in the paths of those. */
+static bool is_listed(const struct calls_view *v, const struct context_node *n)
+{
+	return n->own > 0 || n->count || v->report.has_min_share;
+}
+
 size_t calls_hot(const struct calls_view *v, double least, const struct context_node ***out)
 {
 	const struct context_node *nodes;
@@ -42,7 +48,7 @@ size_t calls_hot(const struct calls_view *v, double least, const struct context_
 	*out = xcalloc(n + 1, sizeof **out);
 	for (size_t i = 0; i < n; i++)
 		if (nodes[i].own >= weight && (nodes[i].own > 0 || !least) &&
-			(!v->fresh || (v->fresh[i] && nodes[i].own > 0)))
+			is_listed(v, &nodes[i]) && (!v->fresh || (v->fresh[i] && nodes[i].own > 0)))
 			(*out)[found++] = &nodes[i];
 	qsort(*out, found, sizeof **out, compare_own);
 	return found;
