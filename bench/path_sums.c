@@ -102,7 +102,10 @@ static void read_exact(const char *copy, sum_list *list)
 static void read_paths(const char *copy, sum_list *list)
 {
 	struct bytes map = slurp(copy, ".map"), counts = slurp(copy, ".counts");
-	struct paths_source s = {map.p, map.n, (const uint64_t *)counts.p, counts.n / 8, 0};
+	struct paths_source s = {.map = map.p,
+		.size = map.n,
+		.words = (const uint64_t *)counts.p,
+		.n = counts.n / 8};
 	struct paths_read_summary sum;
 	struct path_rows rows = {0};
 

@@ -97,6 +97,17 @@ static void put_frames(struct json *j, const struct calls_view *v, const calls_c
 	json_close(j);
 }
 
+static void put_metrics(struct json *j, const struct call_tree *calls, const uint64_t *metrics)
+{
+	const struct metric_names *names = call_tree_metrics(calls);
+
+	json_key(j, "metrics");
+	json_open(j, '{');
+	for (uint32_t i = 0; i < names->n; i++)
+		json_kuint(j, names->name[i], metrics[i]);
+	json_close(j);
+}
+
 static void put_paths(struct json *j, const struct call_tree *calls, const struct call_node *n)
 {
 	json_key(j, "paths");
@@ -115,19 +126,10 @@ static void put_paths(struct json *j, const struct call_tree *calls, const struc
 			json_addr(j, p->shape.blocks[k]);
 		json_close(j);
 		json_kuint(j, "count", p->count);
+		if (call_tree_metrics(calls)->n)
+			put_metrics(j, calls, p->metrics);
 		json_close(j);
 	}
-	json_close(j);
-}
-
-static void put_metrics(struct json *j, const struct call_tree *calls, const struct call_node *n)
-{
-	const struct metric_names *names = call_tree_metrics(calls);
-
-	json_key(j, "metrics");
-	json_open(j, '{');
-	for (uint32_t i = 0; i < names->n; i++)
-		json_kuint(j, names->name[i], n->metrics[i]);
 	json_close(j);
 }
 
@@ -146,7 +148,7 @@ static void put_context(struct json *j, const struct calls_view *v, const struct
 	json_kshare(j, "share", total > 0 ? n->own / total : 0);
 	json_kshare(j, "with_callees", total > 0 ? n->all / total : 0);
 	json_kstr(j, "known", context_known_word(context_tree_known(v->tree, n)));
-	put_metrics(j, calls, from);
+	put_metrics(j, calls, from->metrics);
 	json_kbool(j, "recursive", n->recursive);
 	if (from->npaths)
 		put_paths(j, calls, from);

@@ -155,14 +155,12 @@ static int check(const struct edit_verb *v, int argc, char **argv)
 		return cmd_usage("edit", "name the edited copy with -o, or ask for --report");
 	if (v->atomic && (!strcmp(v->kind, "null") || !strcmp(v->kind, "bursts")))
 		return cmd_usage("edit", "--atomic goes with --exact, --paths and --context");
-	if (v->per_thread && strcmp(v->kind, "exact"))
-		return cmd_usage("edit", "--per-thread goes with --exact");
-	if (v->full && strcmp(v->kind, "paths"))
-		return cmd_usage("edit", "--full goes with --paths, and not with --context");
+	if (v->per_thread && strcmp(v->kind, "exact") && strcmp(v->kind, "paths"))
+		return cmd_usage("edit", "--per-thread goes with --exact and --paths");
+	if (v->full && !v->paths)
+		return cmd_usage("edit", "--full goes with --paths");
 	if (v->metrics.n && strcmp(v->kind, "paths") && strcmp(v->kind, "context"))
 		return cmd_usage("edit", "--metric goes with --paths and --context");
-	if (v->metrics.n && v->paths && v->context)
-		return cmd_usage("edit", "--metric goes with --paths or with --context, not both");
 	if (v->refine && !v->paths && strcmp(v->kind, "exact"))
 		return cmd_usage("edit", "--refine goes with --exact and --paths");
 	if (v->full && v->refine)
@@ -331,9 +329,15 @@ static int write_copy(const struct edit_verb *v, struct edit *edit, struct err *
 {
 	struct exact_options exact = {.atomic = v->atomic, .per_thread = v->per_thread};
 	struct paths_options paths = {
-		.atomic = v->atomic, .full = v->full, .measures = v->measures};
+		.atomic = v->atomic,
+		.per_thread = v->per_thread,
+		.full = v->full,
+		.measures = v->measures};
 	struct context_options context = {
-		.atomic = v->atomic, .measures = v->measures, .paths = v->paths};
+		.atomic = v->atomic,
+		.measures = v->measures,
+		.paths = v->paths,
+		.full = v->full};
 	struct burst_options bursts = burst_defaults;
 	struct guide *guide = NULL;
 	struct edit_tool tool;

@@ -2,12 +2,12 @@
  * which paths it took there. */
 #include "base/err.h"
 #include "calls/tree.h"
+#include "cmd/measuring.h"
 #include "cmd/record_edited.h"
 #include "context/context.h"
 #include "context/path_read.h"
 #include "edit/guide.h"
 #include "paths/calibrate.h"
-#include "paths/read.h"
 #include "store/contexts.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ struct context_own {
 	struct guide *guide;
 	struct context_summary sum;
 	struct paths_read_summary paths;
-	uint64_t left_out;
+	struct measuring measuring; /* of paths */
 	uint32_t contexts;
 	uint64_t entries, ticks;
 	bool clock; /* is measured */
@@ -32,6 +32,7 @@ static struct context_own *own_of(struct edited_run *r)
 		own->options.atomic = r->choice->atomic;
 		own->options.measures = r->measures;
 		own->options.paths = r->choice->paths;
+		own->options.full = r->choice->full;
 	}
 	return own;
 }
@@ -100,12 +101,15 @@ static int add_paths(struct edited_run *r, const struct path_read *read, size_t 
 {
 	struct context_own *own = own_of(r);
 	struct paths_read_summary sum;
+	struct metric_names names;
 	struct path_rows rows = {0};
 	struct result *to;
 	int rc = paths_read(&(struct paths_source){.map = read->maps[file].paths,
 				    .size = read->maps[file].size,
 				    .words = read->sums[file].p,
 				    .n = read->sums[file].n,
+				    .hashed = read->keys[file].p,
+				    .nhashed = read->keys[file].n,
 				    .shared = own->sum.shared && !r->choice->atomic},
 		&rows, &sum);
 
@@ -113,10 +117,9 @@ static int add_paths(struct edited_run *r, const struct path_read *read, size_t 
 		to = vec_add(&r->results.list);
 		*to = (struct result){
 			.path = r->files.p[file].original, .event = "paths", .type = &blob_path};
-		paths_pack(&(struct metric_names){0}, rows.list.p, rows.list.n, &to->packed);
-		own->paths.paths += sum.paths;
-		own->paths.executions += sum.executions;
-		own->paths.unfinished += sum.unfinished;
+		measuring_settle(&own->measuring, &sum.metrics, &rows, &names);
+		paths_pack(&names, rows.list.p, rows.list.n, &to->packed);
+		paths_summary_add(&own->paths, &sum);
 	}
 	path_rows_deinit(&rows);
 	return rc ? err_set(e, rc, "%s: the map of its paths is damaged",
@@ -134,10 +137,10 @@ static int add_results(
 		return err_set(
 			e, rc, "%s: the map of its paths is damaged", r->files.p[0].edit.image);
 	add_tree(r, tree, read->maps);
-	for (size_t i = 0; i < r->files.n && own->options.paths && !rc; i++) {
-		own->left_out += read->maps[i].left_out;
+	if (own->options.paths)
+		measuring_calibrate(&own->measuring);
+	for (size_t i = 0; i < r->files.n && own->options.paths && !rc; i++)
 		rc = add_paths(r, read, i, e);
-	}
 	return rc;
 }
 
@@ -205,14 +208,11 @@ static void say_paths(const struct context_own *own)
 {
 	cmd_note("paths: %" PRIu64 " ran, %" PRIu64 " times", own->paths.paths,
 		own->paths.executions);
-	if (own->left_out)
-		cmd_note("%" PRIu64 " procedures have no room for a record: their paths are not "
-			 "counted",
-			own->left_out);
 	if (own->paths.unfinished)
 		cmd_note("%" PRIu64 " paths were begun and not ended (exceptions, longjmp, the end "
 			 "of the process): they are not counted",
 			own->paths.unfinished);
+	measuring_say(&own->measuring, &own->paths);
 }
 
 static void say(struct edited_run *r, const char *database)
@@ -223,7 +223,7 @@ static void say(struct edited_run *r, const char *database)
 		own->contexts, own->entries, own->sum.bytes >> 10, database);
 	if (own->options.paths)
 		say_paths(own);
-	if (own->clock)
+	else if (own->clock)
 		say_measuring(own);
 	if (own->sum.lost)
 		cmd_note("%" PRIu64 " entries found no room for another context: they are not "

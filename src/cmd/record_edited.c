@@ -451,8 +451,9 @@ int edited_check(const struct edited_choice *c, char **command)
 		return cmd_usage("record",
 			"--libs, --atomic, --per-thread, --full, --metric and --refine go with "
 			"--exact, --paths or --context");
-	if (c->per_thread && (c->paths || c->context))
-		return cmd_usage("record", "--per-thread goes with --exact");
+	if (c->per_thread && c->context)
+		return cmd_usage("record", "--per-thread goes with --exact and --paths; contexts "
+					   "are counted by thread always");
 	if (c->exact && (c->paths || c->context))
 		return cmd_usage("record", "--exact goes neither with --paths nor with --context");
 	if (c->metrics.n > 2 || (c->metrics.n && c->exact))
@@ -471,9 +472,6 @@ int edited_check(const struct edited_choice *c, char **command)
 	if (c->counted && c->metrics.n)
 		return cmd_usage(
 			"record", "--counted knows what the copy measured, without --metric");
-	if (c->paths && c->context && (c->full || c->metrics.n))
-		return cmd_usage("record",
-			"--full and --metric go with --paths or with --context, not with both");
 	if (!kind_of(c))
 		return cmd_usage("record", "--%s is not there yet", name_of(c));
 	return 0;

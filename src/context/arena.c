@@ -142,12 +142,73 @@ static uint32_t add_count(struct reading *r, uint32_t parent, struct call_place 
 	return node;
 }
 
-static void give_paths(struct reading *r, const struct context_map *map, size_t procedure,
-	uint32_t node, const uint64_t *words, size_t n)
+/* ---- paths ---- */
+
+static void give(struct reading *r, const struct context_ran *ran)
 {
-	if (r->sink)
-		r->sink->take(r->sink->arg, (size_t)(map - r->maps), procedure, node, words, n);
+	if (r->sink && ran->count)
+		r->sink->take(r->sink->arg, ran);
 }
+
+static void give_entries(struct reading *r, const struct context_map *map, size_t procedure,
+	uint32_t node, uint64_t count)
+{
+	if (map->stride)
+		give(r, &(struct context_ran){
+				(size_t)(map - r->maps), procedure, node, 0, count, NULL});
+}
+
+/* Each object is come to once, so there are no circles. */
+static int give_tree(struct reading *r, struct context_ran *ran, uint64_t root)
+{
+	VEC(uint64_t) left = {0};
+	int rc = 0;
+
+	*vec_add(&left) = root;
+	while (left.n && !rc) {
+		uint64_t address = left.p[--left.n], bit;
+		const struct context_path *p = object_at(r, address, sizeof *p);
+
+		if (!address)
+			continue;
+		bit = (address - CONTEXT_ARENA) / CONTEXT_ALIGN;
+		if (!p || r->seen[bit / 8] & 1u << bit % 8) {
+			rc = -EBADMSG;
+			break;
+		}
+		r->seen[bit / 8] |= (uint8_t)(1u << bit % 8);
+		ran->number = p->number;
+		ran->count = p->count;
+		ran->sums = p->sums;
+		give(r, ran);
+		for (int i = 0; i < 4; i++)
+			*vec_add(&left) = p->child[i];
+	}
+	vec_deinit(&left);
+	return rc;
+}
+
+static int give_paths(
+	struct reading *r, const struct context_map *map, uint32_t node, const uint64_t *record)
+{
+	const struct context_record *head = (const struct context_record *)record;
+	struct context_ran ran = {
+		(size_t)(map - r->maps), head->procedure - map->first, node, 0, 0, NULL};
+	const struct context_procedure *p = &map->procedures.p[ran.procedure];
+	const uint64_t *words = record - head->counts;
+
+	if (p->tree)
+		return give_tree(r, &ran, *words);
+	for (uint32_t i = 0; i + map->stride <= p->paths; i += map->stride) {
+		ran.number = i / map->stride;
+		ran.count = words[i];
+		ran.sums = words + i + 1;
+		give(r, &ran);
+	}
+	return 0;
+}
+
+/* ---- counts ---- */
 
 /* Calls of procedures that themselves call nobody. */
 static void read_counts(struct reading *r, const struct level *l)
@@ -165,10 +226,10 @@ static void read_counts(struct reading *r, const struct level *l)
 		if (!count[-1 - (int64_t)i])
 			continue;
 		r->sum->counted++;
-		give_paths(r, map, s->callee,
+		give_entries(r, map, s->callee,
 			add_count(r, l->node, place_of(r, map->first + s->callee, s->at),
 				count[-1 - (int64_t)i]),
-			&count[-1 - (int64_t)i], 1);
+			count[-1 - (int64_t)i]);
 	}
 }
 
@@ -182,24 +243,30 @@ static void enter_record(
 		read_counts(r, l);
 }
 
-static bool is_active(const struct reading *r, uint64_t address, uint64_t procedure)
+/* The record of a procedure, if it is active; NULL. */
+static const struct level *active(const struct reading *r, uint64_t address, uint64_t procedure)
 {
 	vec_each (l, &r->stack)
 		if (l->at == address - CONTEXT_ARENA)
-			return l->record->procedure == procedure;
-	return false;
+			return l->record->procedure == procedure ? l : NULL;
+	return NULL;
 }
 
 static int read_stand_in(
 	struct reading *r, const struct context_record *record, uint32_t parent, uint64_t site)
 {
 	struct call_place at = place_of(r, record->procedure, site);
+	const struct level *body = active(r, record->body, record->procedure);
+	const struct context_map *map;
+	const struct context_procedure *p = procedure_of(r, record->procedure, &map);
 
-	if (!is_active(r, record->body, record->procedure))
+	if (!body)
 		return -EBADMSG;
 	at.recursive = true;
 	r->sum->stand_ins++;
 	add_count(r, parent, at, record->count);
+	if (p && !p->paths)
+		give_entries(r, map, record->procedure - map->first, body->node, record->count);
 	return 0;
 }
 
@@ -212,6 +279,7 @@ static int read_record(
 	const struct context_procedure *p;
 	struct call_place at;
 	uint32_t node;
+	int rc = 0;
 
 	if (!record || record->parent != CONTEXT_ARENA + owner->at ||
 		record->procedure < CONTEXT_PROCEDURES)
@@ -230,12 +298,11 @@ static int read_record(
 		call_tree_node(r->tree, node)->metrics[1] += ((const uint64_t *)record)[-1];
 	r->sum->records++;
 	if (p && p->paths)
-		give_paths(r, map, record->procedure - map->first, node,
-			(const uint64_t *)record - record->counts, p->paths);
+		rc = give_paths(r, map, node, (const uint64_t *)record);
 	else if (p)
-		give_paths(r, map, record->procedure - map->first, node, &record->count, 1);
+		give_entries(r, map, record->procedure - map->first, node, record->count);
 	enter_record(r, record, address, node);
-	return 0;
+	return rc;
 }
 
 /* ---- what is in slots ---- */
@@ -332,14 +399,16 @@ static int read_roots(struct reading *r, uint64_t address)
 	return rc;
 }
 
-/* Entries, and calls that only their callers count. */
-static uint64_t count_lost(const uint8_t *p, uint32_t before)
+/* Entries, and calls that only their callers count, unless these lie among paths. */
+static uint64_t count_lost(const uint8_t *p, const struct context_map *map)
 {
 	const struct context_record *lost = (const struct context_record *)(p + CONTEXT_LOST_AT);
 	const uint64_t *counts = (const uint64_t *)lost - CONTEXT_COUNTS_MAX;
 	uint64_t n = lost->count;
 
-	for (size_t i = 0; i < CONTEXT_COUNTS_MAX - before; i++)
+	if (!map || map->stride)
+		return n;
+	for (size_t i = 0; i < CONTEXT_COUNTS_MAX - context_map_before(map); i++)
 		n += counts[i];
 	return n;
 }
@@ -366,7 +435,7 @@ int context_arena_read(const void *p, size_t n, const struct context_map *maps, 
 	if (r.n < CONTEXT_FIRST)
 		return -EBADMSG;
 	sum->bytes = r.n;
-	sum->lost = count_lost(p, nmaps ? context_map_before(&maps[0]) : 0);
+	sum->lost = count_lost(p, nmaps ? &maps[0] : NULL);
 	r.seen = xcalloc(1, r.n / CONTEXT_ALIGN / 8 + 1);
 	find_keys(&r);
 	rc = read_roots(&r, head->roots);

@@ -27,17 +27,23 @@ struct context_summary {
 };
 
 /*
- * Gets what was counted of paths: of a node of the tree, which is a procedure of a map, by number;
- * or, if the map has no words for them, how often it was entered.
+ * Gets what was counted of paths, of those that ran: of a node of the tree, which is a procedure of
+ * a map, by number. Where the map has no words for them, it is how often the procedure was entered,
+ * as path 0.
  */
+struct context_ran {
+	size_t map, procedure;
+	uint32_t node;
+	uint64_t number, count;
+	const uint64_t *sums; /* of metrics; NULL: it was only counted */
+};
 struct context_sink {
-	void (*take)(void *arg, size_t map, size_t procedure, uint32_t node, const uint64_t *words,
-		size_t n);
+	void (*take)(void *arg, const struct context_ran *ran);
 	void *arg;
 };
 
-/* Adds everything to the tree, what was measured as its first metric; maps are of all images that
- * were edited. The sink may be NULL. -EBADMSG. */
+/* Adds everything to the tree, and what was measured unless that was by path; maps are of all
+ * images that were edited. The sink may be NULL. -EBADMSG. */
 int context_arena_read(const void *p, size_t n, const struct context_map *maps, size_t nmaps,
 	struct call_tree *out, const struct context_sink *sink, struct context_summary *sum);
 /* The same of a file. */

@@ -36,13 +36,18 @@ enum {
 };
 
 #define FIND_NARROW "t1 = tls[128]; t0 = [t1]; if [t0] == a0 goto same; t0 = call a1(a2); same: "
-#define FIND_WIDE                                                                  \
-	"t1 = tls[128]; if t1 == 0 goto new; t0 = [t1]; if [t0] == a0 goto same; " \
-	"if [t0] != 1 goto new; t0 = [t0 + a3]; if [t0] == a0 goto same; "         \
-	"new: t0 = call a1(a2); t1 = tls[128]; same: "
+/* In r; s is the slot; p, c, n, f are the arguments above. */
+#define FIND(r, s, p, c, n, f)                                                                    \
+	s " = tls[128]; if " s " == 0 goto new; " r " = [" s "]; if [" r "] == " p " goto same; " \
+	  "if [" r "] != 1 goto new; " r " = [" r " + " f "]; if [" r "] == " p " goto same; "    \
+	  "new: " r " = call " c "(" n "); " s " = tls[128]; same: "
+#define FIND_WIDE   FIND("t0", "t1", "a0", "a1", "a2", "a3")
 #define COUNT_ENTRY "%1$s[t0 + 8] += 1; "
 #define KEEP        "v0 = [t0 + 16]; "
 #define KEEP_BOTH   KEEP "v1 = t1; "
+
+/* As paths/code.h wants it. */
+static const char finds[] = FIND("t4", "t5", "a3", "a4", "a5", "a6") "t4 = [t4 + 16]; ";
 
 static const char *const texts[SNIPPETS] = {
 	[NARROW] = FIND_NARROW COUNT_ENTRY,
@@ -92,6 +97,7 @@ struct context {
 	const struct context_options *options;
 	struct edit *edit;
 	struct survey survey;
+	bool charges;      /* what is measured belongs to contexts, not to their paths */
 	uint32_t *numbers; /* of procedures in the map, by function */
 	struct context_map map;
 	struct path_words paths;
@@ -135,7 +141,7 @@ static int make_snippet(struct context *c, int which, struct err *e)
 	struct buf text = {0};
 	int rc;
 
-	if (c->options->measures.n && measured_before[which]) {
+	if (c->charges && measured_before[which]) {
 		buf_printf(&text, measured_before[which], lock);
 		write_charge(c, which != WIDE && which != WIDE_KEEPS, &text);
 		buf_printf(&text, measured_behind[which], lock);
@@ -206,6 +212,7 @@ static void make_map(struct context *c)
 	c->map.id = *image_id(im);
 	c->map.path = xstrdup(path ? path : image_path(im));
 	measures_names(&c->options->measures, &c->map.metrics);
+	c->map.stride = c->options->paths ? 1 + c->options->measures.n : 0;
 	c->map.first = context_map_first(&c->map.id, n);
 	for (size_t i = 0; i < c->survey.n; i++)
 		if (c->survey.functions[i].moved)
@@ -214,15 +221,24 @@ static void make_map(struct context *c)
 
 /* ---- code ---- */
 
-static void at_entry(struct context *c, const struct survey_function *f, uint32_t number)
+/* What finds a record. */
+static void fill_finding(const struct context *c, uint32_t number, uint64_t *arguments)
 {
 	uint64_t procedure = c->map.first + number;
-	const uint64_t arguments[] = {procedure, RT_CALL_CONTEXT_ENTER, number,
-		offsetof(struct context_fan, place) + procedure % CONTEXT_PLACES * 8,
-		[MEASURE_ARGUMENT] = MEASURE_ROUTINE};
-	bool both = f->keeps && (f->calls || c->options->measures.n);
+
+	arguments[0] = procedure;
+	arguments[1] = RT_CALL_CONTEXT_ENTER;
+	arguments[2] = number;
+	arguments[3] = offsetof(struct context_fan, place) + procedure % CONTEXT_PLACES * 8;
+}
+
+static void at_entry(struct context *c, const struct survey_function *f, uint32_t number)
+{
+	uint64_t arguments[] = {[MEASURE_ARGUMENT] = MEASURE_ROUTINE};
+	bool both = f->keeps && (f->calls || c->charges);
 	int which = f->wide ? WIDE : NARROW, more = both ? 2 : f->keeps;
 
+	fill_finding(c, number, arguments);
 	edit_at_entry(c->edit, f->function, c->snippet[which + more], arguments);
 }
 
@@ -264,7 +280,7 @@ static void at_returns(struct context *c, const struct survey_function *f)
 	const uint64_t arguments[] = {[MEASURE_ARGUMENT] = MEASURE_ROUTINE};
 	int which = f->calls ? PASS_ON : CHARGE;
 
-	if (which == CHARGE && !c->options->measures.n)
+	if (which == CHARGE && !c->charges)
 		return;
 	for (uint32_t i = 0; i < flow->graph.edges; i++)
 		if (flow->edge_kind[i] == FLOW_EDGE_RETURN)
@@ -288,10 +304,15 @@ static void instrument(struct context *c)
 
 static void instrument_paths(struct context *c)
 {
-	for (size_t i = 0; i < c->survey.n && c->options->paths; i++)
-		if (c->survey.functions[i].moved)
-			path_words_add(&c->paths, &c->survey.functions[i],
-				&c->map.procedures.p[c->numbers[i]]);
+	uint64_t finding[CODE_FINDING];
+
+	for (size_t i = 0; i < c->survey.n && c->options->paths; i++) {
+		if (!c->survey.functions[i].moved)
+			continue;
+		fill_finding(c, c->numbers[i], finding);
+		path_words_add(&c->paths, &c->survey.functions[i],
+			&c->map.procedures.p[c->numbers[i]], finding);
+	}
 }
 
 static void fill_header(struct context *c, const char *counts)
@@ -316,10 +337,17 @@ static void survey(struct context *c)
 	_cleanup_free_ bool *recorded = NULL;
 
 	if (c->options->paths) {
-		path_words_init(&c->paths, c->edit, c->options->guide, c->options->atomic);
+		path_words_init(&c->paths, c->edit,
+			&(struct path_words_options){.guide = c->options->guide,
+				.atomic = c->options->atomic,
+				.full = c->options->full,
+				.measures = &c->options->measures,
+				.finds = finds});
 		recorded = path_words_recorded(&c->paths);
 	}
-	survey_make(&c->survey, c->edit, c->options->measures.n, recorded);
+	survey_make(&c->survey, c->edit, c->charges, recorded);
+	if (c->options->paths)
+		path_words_measure(&c->paths, &c->survey);
 }
 
 static int apply(const void *options, struct edit *edit, const char *counts, void **state,
@@ -331,6 +359,7 @@ static int apply(const void *options, struct edit *edit, const char *counts, voi
 
 	c->options = options;
 	c->edit = edit;
+	c->charges = c->options->measures.n && !c->options->paths;
 	if (counts[0] != '/' || strlen(counts) >= RT_PATH)
 		return err_set(e, -EINVAL,
 			"%s: contexts need a file with an absolute, shorter path", counts);
@@ -377,8 +406,8 @@ void context_tool(const struct context_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "context%s%s", o->paths ? "-paths" : "",
-		o->atomic ? "-atomic" : "");
+	snprintf(out->name, sizeof out->name, "context%s%s%s", o->paths ? "-paths" : "",
+		o->full ? "-full" : "", o->atomic ? "-atomic" : "");
 	measures_tag(&o->measures, out->name, sizeof out->name);
 	if (o->guide && guide_hash(o->guide))
 		snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name),

@@ -30,7 +30,8 @@ struct guide;
 struct context_options {
 	bool atomic;              /* exact also where processes count at once; slower */
 	struct measures measures; /* of each context, without its callees */
-	bool paths; /* count the paths of each context (path_words.h); not together with measures */
+	bool paths; /* count the paths of each context (path_words.h); then these are measured */
+	bool full;  /* all of them whole; slower */
 	const struct guide *guide; /* what earlier runs counted of them; NULL: nobody knows */
 };
 

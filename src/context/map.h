@@ -8,6 +8,7 @@
 #ifndef CULPRIT_CONTEXT_MAP_H
 #define CULPRIT_CONTEXT_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,7 @@ struct context_procedure {
 	uint32_t site;          /* its first; those that are counted come before those with slots */
 	uint16_t counts, slots; /* how many of each */
 	uint16_t paths;         /* words of a record for its paths (path_words.h), below counts */
+	bool tree;              /* one: the root of a tree of them */
 };
 
 struct context_map {
@@ -33,14 +35,15 @@ struct context_map {
 	char *path;     /* of the original */
 	uint32_t first; /* the number of the first procedure in trees */
 	struct metric_names metrics;
+	uint32_t stride; /* words of a path, with its metrics; 0: paths are not counted */
 	VEC(struct context_procedure) procedures;
 	VEC(struct context_site) sites;
 };
 
-/* Words before all records that are no counts: of the second metric. */
+/* Words before all records that are no counts: of the second metric, unless paths have theirs. */
 static inline uint32_t context_map_before(const struct context_map *m)
 {
-	return m->metrics.n > 1 ? m->metrics.n - 1 : 0;
+	return m->metrics.n > 1 && !m->stride ? m->metrics.n - 1 : 0;
 }
 
 uint64_t context_map_key(const struct context_map *m); /* of the image, store/edges.h */

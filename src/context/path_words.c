@@ -10,26 +10,31 @@
 #include <string.h>
 
 #define ARRAY_MOST 256 /* potential paths of a procedure: every record has a counter for each */
-#define PATHS_MOST ((uint64_t)1 << 56)
+#define PATHS_MOST ((uint64_t)1 << 56) /* of one procedure */
 
 /*
  * A map:
  *
  *   u64     MAP_MAGIC
  *   uleb    bytes of the map of contexts; it follows
- *   uleb    procedures that are left out
- *   uleb    words, of each procedure of the map
+ *   uleb    twice the words, of each procedure of the map; one more if they are a tree's
  *   ...     the map of paths
  */
-#define MAP_MAGIC 0x3168746150784374
+#define MAP_MAGIC 0x3268746150784374
 
-void path_words_init(
-	struct path_words *w, struct edit *edit, const struct guide *guide, bool atomic)
+void path_words_init(struct path_words *w, struct edit *edit, const struct path_words_options *o)
 {
 	struct exact_scene *scene = &w->choosing.scene;
 
-	*w = (struct path_words){.choosing = {.guide = guide, .variable = 2, .most = PATHS_MOST},
-		.code = {.edit = edit, .atomic = atomic, .records = true}};
+	*w = (struct path_words){.choosing = {.guide = o->guide,
+					 .variable = 2,
+					 .full = o->full,
+					 .to_the_end = o->measures->n},
+		.code = {.edit = edit,
+			.atomic = o->atomic,
+			.measures = *o->measures,
+			.records = true,
+			.finds = o->finds}};
 	scene->edit = edit;
 	scene->n = edit_functions(edit, &scene->functions);
 	scene->never = endings_find(scene->functions, scene->n);
@@ -38,6 +43,8 @@ void path_words_init(
 void path_words_deinit(struct path_words *w)
 {
 	free(w->choosing.scene.never);
+	free(w->measured);
+	handover_deinit(&w->handover);
 	choosing_deinit(&w->choosing);
 	paths_code_deinit(&w->code);
 }
@@ -67,7 +74,7 @@ bool *path_words_recorded(struct path_words *w)
 		if (!scene->functions[i]->chosen || scene->functions[i]->refused)
 			continue;
 		choose_model(&w->choosing, scene->functions[i]);
-		recorded[i] = !has_one_path(&w->choosing.model.graph);
+		recorded[i] = w->code.measures.n || !has_one_path(&w->choosing.model.graph);
 	}
 	return recorded;
 }
@@ -84,36 +91,66 @@ static bool is_told(const struct survey_function *f, const struct choosing *c)
 	return !f->calls;
 }
 
-static void count_paths(
-	struct path_words *w, const struct survey_function *f, struct context_procedure *p)
+void path_words_measure(struct path_words *w, const struct survey *s)
+{
+	w->measured = xcalloc(s->n + 1, sizeof *w->measured);
+	if (!w->code.measures.n)
+		return;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct survey_function *f = &s->functions[i];
+
+		w->measured[i] =
+			f->moved && f->keeps && paths_code_can_measure(&w->code, f->function);
+		w->unmeasured += f->moved && !w->measured[i];
+	}
+	handover_find(&w->handover, &w->choosing, w->measured);
+	w->code.handover = &w->handover;
+}
+
+/* How paths are counted, and where: words of the record, or one for all. */
+static void give_out(struct path_words *w, struct context_procedure *p, uint64_t room)
 {
 	struct choosing *c = &w->choosing;
+	uint64_t words = c->numbering.total * paths_code_stride(&w->code);
 
+	p->tree = words > room || (c->full && c->model.how == PATH_HOW_HASH);
+	if (p->tree) {
+		c->model.how = PATH_HOW_HASH;
+		c->model.first = w->keys;
+		w->keys += c->numbering.total;
+		p->paths = 1;
+		return;
+	}
 	if (c->model.how == PATH_HOW_HASH) /* one block has more ways out than an array should */
 		c->model.how = PATH_HOW_ARRAY;
 	c->model.first = w->words;
-	w->words += c->numbering.total;
-	if (f->keeps) {
-		p->paths = (uint16_t)c->numbering.total;
-		paths_code_insert(&w->code,
-			&(struct paths_body){
-				.chosen = c, .model = &c->model, .below = p->counts + p->paths});
-	}
-	paths_map_add(&w->writer, &c->model);
+	w->words += words;
+	p->paths = (uint16_t)words;
 }
 
-void path_words_add(
-	struct path_words *w, const struct survey_function *f, struct context_procedure *p)
+void path_words_add(struct path_words *w, const struct survey_function *f,
+	struct context_procedure *p, const uint64_t *finding)
 {
 	struct choosing *c = &w->choosing;
-	uint32_t room = CONTEXT_COUNTS_MAX - p->counts;
+	uint64_t room = CONTEXT_COUNTS_MAX - p->counts, left = NUMBER_MOST - w->keys;
+	struct paths_body body = {.chosen = c, .model = &c->model};
 
-	c->array = room < ARRAY_MOST ? room : ARRAY_MOST;
+	c->array = room / paths_code_stride(&w->code);
+	c->array = c->array < ARRAY_MOST ? c->array : ARRAY_MOST;
+	c->most = left < 2 * PATHS_MOST ? left / 2 : PATHS_MOST;
+	c->bare = !f->keeps;
 	choose_paths(c, f->function);
-	if (f->keeps ? c->numbering.total <= room : is_told(f, c))
-		count_paths(w, f, p);
-	else
-		w->left_out++;
+	give_out(w, p, room);
+	if (!f->keeps && is_told(f, c)) {
+		p->paths = 0;
+	} else {
+		body.number = endings_number(c->scene.functions, c->scene.n, c->model.graph.start);
+		body.measured = w->measured[body.number];
+		body.below = p->counts + p->paths;
+		body.finding = f->keeps ? NULL : finding;
+		paths_code_insert(&w->code, &body);
+	}
+	paths_map_add(&w->writer, &c->model);
 	choose_end(c);
 }
 
@@ -121,16 +158,19 @@ void path_words_add(
 
 void path_words_put(struct path_words *w, const struct context_map *m, struct buf *out)
 {
-	struct path_layout layout = {.words = w->words, .stride = 1, .hash = w->words};
+	struct path_layout layout = {.words = w->words,
+		.stride = paths_code_stride(&w->code),
+		.unmeasured = w->unmeasured,
+		.hash = w->words};
 	struct buf context = {0};
 
 	context_map_put(m, &context);
 	buf_u64(out, MAP_MAGIC);
 	buf_uleb(out, context.n);
 	buf_put(out, context.p, context.n);
-	buf_uleb(out, w->left_out);
 	vec_each (p, &m->procedures)
-		buf_uleb(out, p->paths);
+		buf_uleb(out, 2 * (uint64_t)p->paths + p->tree);
+	measures_names(&w->code.measures, &layout.metrics);
 	paths_map_finish(&w->writer, &layout, &m->id, m->path, out);
 	buf_deinit(&context);
 }
@@ -140,19 +180,22 @@ static int read_words(struct path_words_map *m, struct cursor *at)
 	struct paths_map_reader r;
 	uint64_t all = 0;
 
-	m->left_out = cursor_uleb(at);
 	vec_each (p, &m->context.procedures) {
 		uint64_t words = cursor_uleb(at);
 
-		if (words > (uint64_t)CONTEXT_COUNTS_MAX - p->counts)
+		p->tree = words & 1;
+		words /= 2;
+		if (words > (uint64_t)CONTEXT_COUNTS_MAX - p->counts || (p->tree && words != 1))
 			return -EBADMSG;
 		p->paths = (uint16_t)words;
-		all += words ? words : 1;
+		all += words + RT_METRICS + 1;
 	}
 	m->size = cursor_left(at);
 	m->paths = cursor_bytes(at, m->size);
-	if (at->failed || paths_map_open(&r, m->paths, m->size) || r.layout.words > all)
+	if (at->failed || paths_map_open(&r, m->paths, m->size) || r.layout.words > all ||
+		r.layout.stride != 1 + m->context.metrics.n)
 		return -EBADMSG;
+	m->context.stride = (uint32_t)r.layout.stride;
 	return 0;
 }
 

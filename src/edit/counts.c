@@ -21,23 +21,24 @@ static void add(uint64_t *to, const uint64_t *from, uint64_t n)
 static int add_blocks(int fd, uint64_t size, struct counts *c)
 {
 	struct rt_directory d;
-	uint64_t first = c->bytes + RT_DIRECTORY, most;
+	uint64_t first = c->bytes + RT_DIRECTORY, bytes, most;
 	int rc;
 
 	if (size < first || (rc = io_pread_full(fd, &d, sizeof d, (off_t)c->bytes)) < 0 ||
 		d.magic != RT_DIRECTORY_MAGIC)
 		return 0;
+	bytes = d.block && d.block <= c->bytes ? d.block : c->bytes;
 	c->by_thread = true;
-	most = (size - first) / c->bytes;
+	most = (size - first) / bytes;
 	c->blocks = d.used < most ? d.used : (uint32_t)most;
 	c->together = d.short_of;
 	for (uint64_t i = 0; i < c->blocks; i++) {
-		uint64_t *block = mmap(
-			NULL, c->bytes, PROT_READ, MAP_SHARED, fd, (off_t)(first + i * c->bytes));
+		uint64_t *block =
+			mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, (off_t)(first + i * bytes));
 		if (block == MAP_FAILED)
 			return -errno;
-		add(c->p, block, c->bytes / sizeof *block);
-		munmap(block, c->bytes);
+		add(c->p, block, bytes / sizeof *block);
+		munmap(block, bytes);
 	}
 	return 0;
 }

@@ -1,7 +1,6 @@
 #include "edit/exact.h"
 
 #include "base/err.h"
-#include "edit/callers.h"
 #include "edit/chords.h"
 #include "edit/counts.h"
 #include "edit/endings.h"
@@ -11,6 +10,7 @@
 #include "edit/guide.h"
 #include "edit/runtime.h"
 #include "edit/snippet.h"
+#include "edit/threads.h"
 #include "isa/decode.h"
 #include "rt/routines.h"
 
@@ -23,13 +23,13 @@
 #define PAGE 4096
 
 struct exact {
-	struct snippet *count, *check; /* check: of functions that a thread may come in by */
-	struct snippet *ends;          /* where the process is about to end */
+	struct snippet *count;
+	struct snippet *ends; /* where the process is about to end */
 	struct snippet *begin[SNIPPET_VARIABLES], *step[SNIPPET_VARIABLES], *end[SNIPPET_VARIABLES];
 	struct snippet *less[SNIPPET_VARIABLES]; /* begins, where a register counts by itself */
 	struct exact_options options;
 	uint64_t counters, bytes; /* where they are, how much */
-	uint64_t threads;         /* what the run time knows of threads; 0: they count together */
+	struct threads threads;
 };
 
 /* What is to be counted, until it is known where the counters are. */
@@ -153,7 +153,7 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 
 static void insert(struct exact *x, struct edit *e, const struct insertion *i, uint64_t counter)
 {
-	uint64_t at[] = {x->counters + counter * RT_COUNTER, x->threads};
+	uint64_t at[] = {x->counters + counter * RT_COUNTER, x->threads.at};
 	const struct snippet *s = i->held == EXACT_IN_MEMORY ? x->count : x->step[i->held];
 
 	if (i->how == EXACT_AT_ENTRY)
@@ -166,30 +166,20 @@ static void insert(struct exact *x, struct edit *e, const struct insertion *i, u
 
 static void insert_holding(struct exact *x, struct edit *e, const struct holding *h)
 {
-	uint64_t at[] = {x->counters + h->counter * RT_COUNTER, x->threads};
+	uint64_t at[] = {x->counters + h->counter * RT_COUNTER, x->threads.at};
 	unsigned v = h->hold.variable;
 	const struct snippet *begin = h->hold.turns ? x->less[v] : x->begin[v];
 
 	edit_on_edge(e, h->function, h->hold.edge, h->hold.begins ? begin : x->end[v], at);
 }
 
-/* ---- by thread ---- */
-
-#define BLOCKS_MOST ((uint64_t)2 << 30) /* bytes of all blocks of a file */
-
-/*
- * A thread that has no block yet has zero in its word, and would count with others. It gets one
- * where it comes in: who is only called by functions that look need not look.
- */
 static int make_snippets(struct exact *x, struct err *e)
 {
 	const char *atomic = x->options.atomic ? "atomic " : "";
-	char find[64] = "", text[128];
+	const char *find = x->options.per_thread ? THREADS_FIND("t0", "a1") : "";
+	char text[128];
 	int rc = 0;
 
-	if (x->options.per_thread)
-		snprintf(
-			find, sizeof find, "t0 = [a1]; t0 = tls[t0 + %d]; ", RT_WORD(RT_WORD_NONE));
 	const char *where = x->options.per_thread ? "[a0 + t0]" : "[a0]";
 	snprintf(text, sizeof text, "%s%s%s += 1", find, atomic, where);
 	rc = snippet_create(text, &x->count, e);
@@ -203,33 +193,7 @@ static int make_snippets(struct exact *x, struct err *e)
 		snprintf(text, sizeof text, "%s%s%s -= v%u", find, atomic, where, v);
 		rc = rc ? rc : snippet_create(text, &x->less[v], e);
 	}
-	rc = rc ? rc : snippet_create("call a0()", &x->ends, e);
-	snprintf(text, sizeof text, "%sif t0 != 0 goto on; call a0(); on:", find);
-	return rc || !x->options.per_thread ? rc : snippet_create(text, &x->check, e);
-}
-
-static void check_threads(struct exact *x, struct edit *e)
-{
-	const uint64_t arguments[] = {RT_CALL_THREAD_BLOCK, x->threads};
-	bool *outside = callers_outside(e);
-	struct edit_function **all;
-	size_t n = edit_functions(e, &all);
-
-	for (size_t i = 0; i < n; i++)
-		if (outside[i] && all[i]->chosen && !all[i]->refused)
-			edit_at_entry(e, all[i], x->check, arguments);
-	free(outside);
-}
-
-static void begin_threads(struct exact *x, struct edit *e)
-{
-	struct rt_header *h = runtime_header(e);
-	uint64_t most = x->bytes ? BLOCKS_MOST / x->bytes : 0;
-
-	x->threads = edit_data(e, sizeof(struct rt_threads), 8);
-	h->threads = x->threads;
-	h->blocks = most < RT_BLOCKS ? most : RT_BLOCKS;
-	check_threads(x, e);
+	return rc ? rc : snippet_create("call a0()", &x->ends, e);
 }
 
 /* ---- how processes end ---- */
@@ -298,8 +262,10 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 			take_function(&in, in.scene.functions[i]);
 	x->bytes = (bytes_of(in.insertions.n) + PAGE - 1) / PAGE * PAGE;
 	x->counters = edit_data(edit, x->bytes, PAGE);
-	if (x->options.per_thread)
-		begin_threads(x, edit);
+	if (x->options.per_thread) {
+		threads_check(&x->threads, edit);
+		threads_finish(&x->threads, edit, x->bytes);
+	}
 	if (x->bytes)
 		mark_ends(x, edit);
 	for (size_t i = 0; i < in.insertions.n; i++)
@@ -322,14 +288,9 @@ static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 int exact_create(struct edit *edit, const struct exact_options *o, struct exact **out,
 	struct buf *map, struct err *e)
 {
-	const char *why;
 	struct exact *x;
 	int rc;
 
-	if (o->per_thread && !runtime_has_thread_words(edit, &why))
-		return err_set(e, -EOPNOTSUPP,
-			"%s: cannot be counted by thread: %s; --atomic is for all",
-			image_path(edit_image(edit)), why);
 	if (o->counts[0] != '/' || strlen(o->counts) >= RT_PATH)
 		return err_set(e, -EINVAL, "%s: counts need a file with an absolute, shorter path",
 			o->counts);
@@ -337,6 +298,8 @@ int exact_create(struct edit *edit, const struct exact_options *o, struct exact 
 	x->options = *o;
 	x->options.counts = xstrdup(o->counts);
 	rc = make_snippets(x, e);
+	if (!rc && o->per_thread)
+		rc = threads_begin(&x->threads, edit, e);
 	if (rc) {
 		exact_destroy(x);
 		return rc;
@@ -353,7 +316,7 @@ void exact_destroy(struct exact *x)
 	if (!x)
 		return;
 	snippet_destroy(x->count);
-	snippet_destroy(x->check);
+	threads_deinit(&x->threads);
 	snippet_destroy(x->ends);
 	for (unsigned v = 0; v < SNIPPET_VARIABLES; v++) {
 		snippet_destroy(x->begin[v]);

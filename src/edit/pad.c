@@ -390,6 +390,7 @@ void pad_destroy(struct pad *p)
 		return;
 	free(p->open);
 	vec_deinit(&p->changes);
+	vec_deinit(&p->words);
 	free(p);
 }
 

@@ -32,6 +32,7 @@ struct pad {
 	uint32_t size;                  /* in bytes */
 	bool *open;                     /* by instruction: before it */
 	VEC(struct pad_change) changes; /* by instruction */
+	VEC(uint8_t) words;             /* numbers of the variables that have them, from the top */
 };
 
 /* NULL, and constant words, when it cannot be proved that all of the frame is understood. */

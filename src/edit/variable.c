@@ -11,7 +11,7 @@
 #include "flow/program.h"
 #include "image/data.h"
 
-enum { WORD = 8, RED_ZONE = 128, PADDED = (WORD * SNIPPET_VARIABLES + 15) & ~15 };
+enum { WORD = 8, RED_ZONE = 128 };
 
 /* A variable that is looked for. */
 struct search {
@@ -272,17 +272,23 @@ static bool all_reachable(const struct search *s)
 	return true;
 }
 
-static bool keep_words(struct search *s, const struct depths *d, const struct pad *p, int32_t depth)
+static struct variable_word *words_at(const struct depths *d, const struct pad *p, int32_t depth)
 {
-	struct variable_word *words = xcalloc(s->flow->ninsns + 1, sizeof *words);
+	uint32_t n = d->flow->ninsns;
+	struct variable_word *words = xcalloc(n + 1, sizeof *words);
 
-	for (uint32_t i = 0; i < s->flow->ninsns; i++)
+	for (uint32_t i = 0; i < n; i++)
 		words[i] =
 			p ? word_in_gap(p, i, d->spots[i], depth) : word_below(d->spots[i], depth);
-	s->out->by_insn = words;
+	return words;
+}
+
+static bool keep_words(struct search *s, const struct depths *d, const struct pad *p, int32_t depth)
+{
+	s->out->by_insn = words_at(d, p, depth);
 	if (all_reachable(s))
 		return true;
-	free(words);
+	free(s->out->by_insn);
 	s->out->by_insn = NULL;
 	s->why = "a frame that is too large to reach over";
 	return false;
@@ -305,18 +311,62 @@ static bool lies_below(const struct function *f)
 	return false;
 }
 
+/* The depth of a variable's word in the gap. */
+static int32_t depth_in_gap(const struct pad *p, uint8_t number)
+{
+	size_t i = 0;
+
+	while (p->words.p[i] != number)
+		i++;
+	return (int32_t)p->gap + WORD * (int32_t)(i + 1);
+}
+
+/* A gap with so much room, in place of the one that is there; its words stay where they are in it.
+ */
+static bool have_gap(struct search *s, const struct depths *d, uint32_t size)
+{
+	struct pad *old = s->f->pad, *p;
+
+	if (old && old->size >= size)
+		return true;
+	p = pad_create(s->e, s->f, size, &s->why);
+	if (!p)
+		return false;
+	s->f->pad = p;
+	if (!old)
+		return true;
+	vec_each (number, &old->words)
+		*vec_add(&p->words) = *number;
+	pad_destroy(old);
+	vec_each (v, &s->f->variables) {
+		if (!v->by_insn)
+			continue;
+		free(v->by_insn);
+		v->by_insn = words_at(d, p, depth_in_gap(p, v->number));
+	}
+	return true;
+}
+
+/* Frames grow by what is needed: recursions go deep. */
 static bool find_word_in_gap(struct search *s, const struct depths *d)
 {
 	struct function *f = s->f;
+	bool known = false;
 
 	if (lies_below(f)) {
 		s->why = "another variable lies below its frame";
 		return false;
 	}
-	if (!f->pad)
-		f->pad = pad_create(s->e, f, PADDED, &s->why);
-	return f->pad &&
-	       keep_words(s, d, f->pad, (int32_t)f->pad->gap + WORD * (s->out->number + 1));
+	for (size_t i = 0; f->pad && i < f->pad->words.n; i++)
+		known |= f->pad->words.p[i] == s->out->number;
+	if (!known) {
+		size_t words = f->pad ? f->pad->words.n : 0;
+
+		if (!have_gap(s, d, (uint32_t)(WORD * (words + 1) + 15) & ~15u))
+			return false;
+		*vec_add(&f->pad->words) = s->out->number;
+	}
+	return keep_words(s, d, f->pad, depth_in_gap(f->pad, s->out->number));
 }
 
 /* A function that calls may need its gap for another variable, and a word in it costs no more. */

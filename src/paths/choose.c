@@ -235,7 +235,7 @@ static void choose(struct choosing *c)
 	number_paths(c);
 	vec_reserve(&c->fast, c->graph.nodes + 1);
 	memset(c->fast.p, 0, c->graph.nodes + 1);
-	if (!have_variable(c)) {
+	if (c->bare || !have_variable(c)) {
 		forget(c);
 		cut = plan_short(&c->graph, exact_outside(&c->model.graph));
 		number(c, cut, 0);

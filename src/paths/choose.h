@@ -16,6 +16,7 @@ struct choosing {
 	struct exact_scene scene;
 	const struct guide *guide; /* what earlier runs counted; NULL: nobody knows */
 	unsigned variable;         /* of snippets: v0 to v2 */
+	bool bare;                 /* there is none: paths end wherever ways meet */
 	uint64_t array;            /* potential paths that have a counter each */
 	bool full;                 /* more are left whole, and hashed; else cut to be as few */
 	uint64_t most;             /* even then */

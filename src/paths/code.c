@@ -1,10 +1,14 @@
 #include "paths/code.h"
 
+#include "base/mem.h"
 #include "edit/snippet.h"
+#include "edit/threads.h"
 #include "rt/routines.h"
 #include "rt/rt.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* What a snippet does, in this order. */
 enum {
@@ -17,15 +21,18 @@ enum {
 	KEY = 64,    /* or a number */
 	GIVES = 128, /* what is read is left for whom control goes to */
 	TAKES = 256, /* nothing is read: somebody left it */
+	FIND = 512,  /* the record has to be found */
 	CALL = 0,    /* somebody is called, or comes back; */
 	MOVE = 0,    /* where nothing is measured: the variable goes over */
 };
-_Static_assert(CODE_TEXTS == 2 * TAKES, "each has its place");
+_Static_assert(CODE_TEXTS == 2 * FIND, "each has its place");
 
-/* Arguments: where to count or how much to add; what v0 becomes; routines. */
-enum { AT, BECOMES, TABLE, TABLE_SECOND, ROUTINE = MEASURE_ARGUMENT, ARGUMENTS };
-#define ROUTINES \
-	[TABLE] = RT_CALL_PATH, [TABLE_SECOND] = RT_CALL_PATH_SECOND, [ROUTINE] = MEASURE_ROUTINE
+/* Arguments: where to count or how much to add; what v0 becomes; routines; what is known of
+ * threads. With records there is one routine of the table, and what finds them. */
+enum { AT, BECOMES, TABLE, TABLE_SECOND, THREADS = 6, ROUTINE = MEASURE_ARGUMENT, ARGUMENTS };
+enum { FINDING = TABLE_SECOND };
+#define FIND_THREAD THREADS_FIND("t5", "a6")
+_Static_assert(FINDING + CODE_FINDING == ROUTINE, "they have room");
 
 /* What is done for loops whose turns are counted. */
 enum { TURN, TURN_BEGIN, TURN_END, TURN_END_KNOWN };
@@ -56,9 +63,17 @@ static const char *base_of(const struct paths_code *c, unsigned what, bool fast)
 {
 	if (c->records && what & COUNT)
 		return fast ? "v0 + v5 + a0" : "v0 + v2 + a0";
+	if (c->threads && what & COUNT)
+		return fast ? "v5 + t5 + a0" : "v0 + t5 + a0";
 	if (what & COUNT)
 		return fast ? "v5 + a0" : "v0 + a0";
-	return c->records ? "v0 + a0" : "a0";
+	return c->records ? "v0 + a0" : c->threads ? "a0 + t5" : "a0";
+}
+
+/* The variable of what was read of a metric when the path began. */
+static unsigned begun(const struct paths_code *c, unsigned which)
+{
+	return (c->records ? 3 : 1) + which;
 }
 
 /* Where a reading is passed on. */
@@ -79,36 +94,63 @@ static void write_reading(
 		buf_printf(b, "tls[%u] = %s; ", word(which), to);
 }
 
-static void write_sums(const struct paths_code *c, unsigned what, struct buf *b)
+/* base: of the counter; NULL: it is in the table, and t3 its key. */
+static void write_sums(const struct paths_code *c, unsigned what, const char *base, struct buf *b)
 {
-	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what, false);
+	const char *lock = c->atomic ? "atomic " : "";
 
 	for (unsigned i = 0; i < c->measures.n; i++) {
-		buf_printf(b, "t0 = t%u; t0 -= v%u; ", 1 + i, 1 + i);
-		if (what & HASH)
-			buf_printf(b, "call a%d(t3, t0); ", i ? TABLE_SECOND : TABLE);
-		else
+		buf_printf(b, "t0 = t%u; t0 -= v%u; ", 1 + i, begun(c, i));
+		if (base)
 			buf_printf(b, "%s[%s + %u] += t0; ", lock, base, 8 + 8 * i);
+		else
+			buf_printf(b, "call a%d(t3, t0); ", i ? TABLE_SECOND : TABLE);
 		if (what & BEGIN)
-			buf_printf(b, "v%u = t%u; ", 1 + i, 1 + i);
+			buf_printf(b, "v%u = t%u; ", begun(c, i), 1 + i);
 	}
+}
+
+/* Has where the counter in a record is in t4, if that takes more than an address or is needed more
+ * than once. Returns how it is addressed. */
+static const char *write_place(
+	const struct paths_code *c, unsigned what, bool measured, bool fast, struct buf *b)
+{
+	const char *record = what & FIND ? "t4" : "v0";
+
+	if (what & FIND)
+		buf_printf(b, "%s", c->finds);
+	if (what & HASH && what & COUNTED)
+		buf_printf(b, "t4 = call a%d(%s, a0); ", TABLE, record);
+	else if (what & HASH)
+		buf_printf(b, "t3 = %s; t3 += a0; t4 = call a%d(%s, t3); ", variable(c, fast),
+			TABLE, record);
+	else if (what & FIND)
+		return "t4 + a0";
+	else if (measured)
+		buf_printf(b, "t4 = &[%s]; ", base_of(c, what, fast));
+	return what & HASH || measured ? "t4" : base_of(c, what, fast);
 }
 
 /* It is read first: what counting takes belongs to what comes next. */
 static void write_end(
 	const struct paths_code *c, unsigned what, bool measured, bool fast, struct buf *b)
 {
-	const char *lock = c->atomic ? "atomic " : "", *base = base_of(c, what, fast);
+	bool hashed = what & HASH && !c->records;
+	const char *base = hashed ? NULL : base_of(c, what, fast);
 
 	for (unsigned i = 0; measured && i < c->measures.n; i++)
 		write_reading(c, what, i, i ? "t2" : "t1", b);
-	if (what & HASH)
+	if (c->records)
+		base = write_place(c, what, measured, fast, b);
+	else if (c->threads && !hashed)
+		buf_printf(b, FIND_THREAD);
+	if (hashed)
 		buf_printf(b, "t3 = v0; t3 += a0; ");
 	else
-		buf_printf(b, "%s[%s] += 1; ", lock, base);
+		buf_printf(b, "%s[%s] += 1; ", c->atomic ? "atomic " : "", base);
 	if (measured)
-		write_sums(c, what, b);
-	else if (what & HASH)
+		write_sums(c, what, base, b);
+	else if (hashed)
 		buf_printf(b, "call a%d(t3, 0); ", TABLE);
 }
 
@@ -116,7 +158,7 @@ static void write_call(const struct paths_code *c, unsigned what, struct buf *b)
 {
 	for (unsigned i = 0; i < c->measures.n; i++) {
 		write_reading(c, what, i, "t0", b);
-		buf_printf(b, "t0 -= v%u; v%u = t0; ", 1 + i, 1 + i);
+		buf_printf(b, "t0 -= v%u; v%u = t0; ", begun(c, i), begun(c, i));
 	}
 }
 
@@ -135,8 +177,11 @@ static void write_text(
 		buf_printf(b, "%s += a0; ", to);
 	if (ends)
 		write_end(c, what, measured, fast & CODE_FROM, b);
-	for (unsigned i = 0; !ends && what & BEGIN && i < c->measures.n; i++)
-		write_reading(c, what, i, i ? "v2" : "v1", b);
+	for (unsigned i = 0; !ends && what & BEGIN && i < c->measures.n; i++) {
+		char name[] = {'v', (char)('0' + begun(c, i)), 0};
+
+		write_reading(c, what, i, name, b);
+	}
 	if (what & POINT)
 		buf_printf(b, "%s = &[a1]; ", to);
 	if (what & KEY)
@@ -171,13 +216,25 @@ static const struct snippet *snippet_for(struct inserting *in, unsigned what)
 	return *s;
 }
 
+static void fill_arguments(const struct inserting *in, uint64_t *arguments)
+{
+	arguments[TABLE] = in->c->records ? RT_CALL_CONTEXT_PATH : RT_CALL_PATH;
+	arguments[TABLE_SECOND] = RT_CALL_PATH_SECOND;
+	arguments[THREADS] = in->c->threads;
+	arguments[ROUTINE] = MEASURE_ROUTINE;
+	if (in->b->finding)
+		memcpy(arguments + FINDING, in->b->finding, CODE_FINDING * sizeof *arguments);
+}
+
 static void insert(struct inserting *in, const struct exact_place *at, unsigned what,
 	uint64_t where, uint64_t becomes)
 {
 	const struct snippet *s = snippet_for(in, what);
 	struct edit_function *f = in->b->chosen->function;
-	const uint64_t arguments[ARGUMENTS] = {[AT] = where, [BECOMES] = becomes, ROUTINES};
+	uint64_t arguments[ARGUMENTS] = {[AT] = where, [BECOMES] = becomes};
 	struct edit *e = in->c->edit;
+
+	fill_arguments(in, arguments);
 
 	if (at->how == EXACT_AT_ENTRY)
 		edit_at_entry(e, f, s, arguments);
@@ -200,9 +257,9 @@ static uint64_t counter(const struct inserting *in, uint64_t number)
 /* What v0 becomes when the sum is so much. */
 static uint64_t as_variable(const struct inserting *in, uint64_t sum)
 {
-	if (in->c->records)
-		return sum * paths_code_stride(in->c) * RT_COUNTER;
-	return in->hashed ? sum : counter(in, sum);
+	if (in->hashed)
+		return sum;
+	return in->c->records ? sum * paths_code_stride(in->c) * RT_COUNTER : counter(in, sum);
 }
 
 static uint64_t as_step(const struct inserting *in, uint64_t by)
@@ -223,8 +280,13 @@ static uint64_t fixed_counter(struct inserting *in, uint64_t number)
 static void insert_end(struct inserting *in, const struct exact_place *at,
 	const struct plan_step *end, unsigned begin, uint64_t becomes)
 {
-	if (end->op == PLAN_COUNTED)
-		insert(in, at, COUNTED | begin,
+	unsigned known = COUNTED | (in->b->finding ? FIND : 0);
+
+	if (in->hashed && in->c->records)
+		insert(in, at, (end->op == PLAN_COUNTED ? HASH | known : HASH) | begin, end->by,
+			becomes);
+	else if (end->op == PLAN_COUNTED)
+		insert(in, at, known | begin,
 			in->hashed ? fixed_counter(in, end->by) : counter(in, end->by), becomes);
 	else if (in->hashed)
 		insert(in, at, HASH | begin, in->b->model->first + end->by, becomes);
@@ -340,8 +402,12 @@ static void insert_borrowing(struct inserting *in, bool into)
 static void write_turn(
 	const struct paths_code *c, int what, bool borrowed, bool fast, struct buf *b)
 {
-	const char *lock = c->atomic ? "atomic " : "", *known = c->records ? "v0 + a1" : "a1";
+	const char *lock = c->atomic ? "atomic " : "", *known = c->records   ? "v0 + a1"
+								: c->threads ? "a1 + t5"
+									     : "a1";
 
+	if (c->threads && (what == TURN_END || what == TURN_END_KNOWN))
+		buf_printf(b, FIND_THREAD);
 	switch (what) {
 	case TURN:
 		buf_printf(b, "v3 += 1");
@@ -385,8 +451,10 @@ static void insert_turns(struct inserting *in, const struct turn_loop *t)
 	struct plan_step end = chosen->plan.step[t->around];
 	uint64_t again = chosen->plan.step[chosen->numbering.begins[t->around]].by;
 	bool known = end.op == PLAN_COUNTED, fast = chosen->fast.p[t->block];
-	uint64_t at[3] = {0, counter(in, known ? end.by : again + end.by), as_variable(in, again)};
+	uint64_t at[ARGUMENTS] = {
+		0, counter(in, known ? end.by : again + end.by), as_variable(in, again)};
 
+	at[THREADS] = in->c->threads;
 	if (!known)
 		at[0] = in->c->records ? counter(in, end.by) : as_step(in, end.by);
 	edit_before(in->c->edit, chosen->function, places[t->inside].where,
@@ -419,8 +487,9 @@ static void insert_on_call(struct inserting *in, uint32_t block)
 	bool known = callee < c->scene.n;
 	unsigned before = known && in->c->handover->takes[callee] ? GIVES : 0;
 	unsigned after = known && in->c->handover->gives[callee] ? TAKES : 0;
-	const uint64_t arguments[ARGUMENTS] = {ROUTINES};
+	uint64_t arguments[ARGUMENTS] = {0};
 
+	fill_arguments(in, arguments);
 	edit_before(in->c->edit, c->function, last, snippet_for(in, CALL | before), arguments);
 	edit_after_call(in->c->edit, c->function, last, snippet_for(in, CALL | after), arguments);
 	in->b->model->readings.p[block] = after ? 1 : 2;
@@ -440,6 +509,18 @@ static void insert_on_calls(struct inserting *in)
 			insert_on_call(in, i);
 }
 
+bool paths_code_can_measure(const struct paths_code *c, struct edit_function *f)
+{
+	bool *all = xmalloc(f->flow->nblocks + 1), had = c->measures.n;
+	const char *why;
+
+	memset(all, true, f->flow->nblocks + 1);
+	for (unsigned i = 0; i < c->measures.n && had; i++)
+		had = edit_variable(c->edit, f, begun(c, i), all, &why);
+	free(all);
+	return had;
+}
+
 void paths_code_insert(struct paths_code *c, const struct paths_body *b)
 {
 	struct inserting in = {.c = c, .b = b, .hashed = b->model->how == PATH_HOW_HASH};
@@ -449,7 +530,7 @@ void paths_code_insert(struct paths_code *c, const struct paths_body *b)
 	c->loops.n = 0;
 	if (b->measured)
 		insert_on_calls(&in);
-	else if (!in.hashed && !c->measures.n)
+	else if (!in.hashed && !c->measures.n && !b->finding)
 		turns_find(b->chosen, &c->loops);
 	if (!b->measured)
 		insert_borrowing(&in, true);

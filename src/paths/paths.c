@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "edit/endings.h"
 #include "edit/runtime.h"
+#include "edit/threads.h"
 #include "paths/code.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #define ARRAY_MOST  4096 /* potential paths that have a counter each */
 #define ARRAY_LEAST 512  /* the same once there are many arrays: */
 #define WORDS_MOST  (8 << 20)
+#define WORDS_EACH  (1 << 20)           /* the same, of which every thread has some */
 #define PATHS_MOST  ((uint64_t)1 << 56) /* of one procedure */
 #define KEYS_MOST   NUMBER_MOST         /* of all that share the table */
 
@@ -24,6 +26,7 @@
 struct paths {
 	struct paths_options options;
 	struct paths_code code;
+	struct threads threads;
 	uint64_t bytes; /* of what is counted into */
 	uint64_t table, entries;
 	uint32_t hashed;     /* procedures that share the table */
@@ -58,19 +61,6 @@ static void give_out(struct instrumenting *in)
 	c->model.first = (at - in->paths->code.words) / RT_COUNTER;
 }
 
-/* Whether there is a place for readings, everywhere: wherever it is entered, a path begins. */
-static bool have_readings(struct paths *p, struct edit_function *f)
-{
-	bool *all = xmalloc(f->flow->nblocks + 1), had = p->options.measures.n;
-	const char *why;
-
-	memset(all, true, f->flow->nblocks + 1);
-	for (unsigned i = 0; i < p->options.measures.n && had; i++)
-		had = edit_variable(p->code.edit, f, 1 + i, all, &why);
-	free(all);
-	return had;
-}
-
 static bool is_taken(const struct edit_function *f)
 {
 	return f->chosen && !f->refused;
@@ -88,7 +78,7 @@ static void find_readings(struct instrumenting *in)
 	for (size_t i = 0; i < s->n; i++) {
 		if (!is_taken(s->functions[i]))
 			continue;
-		in->measured[i] = have_readings(p, s->functions[i]);
+		in->measured[i] = paths_code_can_measure(&p->code, s->functions[i]);
 		p->unmeasured += !in->measured[i];
 	}
 	handover_find(&in->handover, &in->choosing, in->measured);
@@ -99,8 +89,9 @@ static void take_function(struct instrumenting *in, size_t number)
 {
 	struct choosing *c = &in->choosing;
 	uint64_t left = KEYS_MOST - in->keys;
+	uint64_t most = in->paths->options.per_thread ? WORDS_EACH : WORDS_MOST;
 
-	c->array = in->words < WORDS_MOST ? ARRAY_MOST : ARRAY_LEAST;
+	c->array = in->words < most ? ARRAY_MOST : ARRAY_LEAST;
 	c->most = left < 2 * PATHS_MOST ? left / 2 : PATHS_MOST;
 	choose_paths(c, c->scene.functions[number]);
 	give_out(in);
@@ -125,13 +116,18 @@ static void fill_header(const struct paths *p, struct rt_header *h)
 	h->size = p->bytes;
 	h->table = p->table;
 	h->table_entries = p->entries;
-	h->table_atomic = p->options.atomic;
+	h->table_atomic = p->options.atomic || p->options.per_thread;
 	h->table_words = entry_words(p);
 	strcpy(h->path, p->options.counts);
 }
 
+/* All threads share it: few paths are so many that each could have a table. */
 static void make_table(struct paths *p, struct edit *edit)
 {
+	uint64_t arrays = edit_data(edit, 0, PAGE) - p->code.words;
+
+	if (p->options.per_thread)
+		threads_finish(&p->threads, edit, arrays);
 	if (!p->hashed)
 		return;
 	p->entries = ENTRIES_LEAST;
@@ -153,10 +149,13 @@ static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 	struct path_layout layout;
 
 	p->code.edit = edit;
+	p->code.threads = p->threads.at;
 	p->code.words = edit_data(edit, 0, PAGE);
 	scene->n = edit_functions(edit, &scene->functions);
 	scene->never = endings_find(scene->functions, scene->n);
 	find_readings(&in);
+	if (p->options.per_thread)
+		threads_check(&p->threads, edit);
 	for (size_t i = 0; i < scene->n; i++)
 		if (is_taken(scene->functions[i]))
 			take_function(&in, i);
@@ -192,6 +191,12 @@ int paths_create(struct edit *edit, const struct paths_options *o, struct paths 
 	p->options.counts = xstrdup(o->counts);
 	p->code.atomic = o->atomic;
 	p->code.measures = o->measures;
+	if (o->per_thread)
+		rc = threads_begin(&p->threads, edit, e);
+	if (rc) {
+		paths_destroy(p);
+		return rc;
+	}
 	instrument(p, edit, map);
 	fill_header(p, runtime_header(edit));
 	edit_describe(edit, "paths", (uint64_t[]){p->code.words, p->bytes}, 2 * sizeof(uint64_t));
@@ -204,6 +209,7 @@ void paths_destroy(struct paths *p)
 	if (!p)
 		return;
 	paths_code_deinit(&p->code);
+	threads_deinit(&p->threads);
 	free((char *)p->options.counts);
 	free(p);
 }

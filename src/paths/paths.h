@@ -27,6 +27,7 @@ struct paths;
 struct paths_options {
 	const char *counts; /* the file to count into: an absolute path, shorter than RT_PATH */
 	bool atomic;        /* exact also where threads or processes count at once; slower */
+	bool per_thread;    /* each thread into a block of its own; -EOPNOTSUPP without glibc */
 	struct measures measures;  /* on paths, without their callees */
 	const struct guide *guide; /* what earlier runs counted; NULL: nobody knows */
 	bool full; /* count all paths whole, in tables where there are many; slower */

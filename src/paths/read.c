@@ -254,12 +254,15 @@ static void read_table(struct reading *r)
 	const struct path_layout *l = &r->map.layout;
 	const uint64_t *table = r->source->words + l->hash, *entry = table + RT_TABLE_FIRST;
 
-	if (!l->entries)
-		return;
 	for (uint64_t i = 0; i < l->entries; i++, entry += path_entry_words(l))
 		if (entry[0] && entry[1])
 			*vec_add(&r->hashed) = (struct hashed){entry[0] - 1, entry[1], entry + 2};
-	r->sum->no_room = table[RT_TABLE_NO_ROOM];
+	r->sum->no_room = l->entries ? table[RT_TABLE_NO_ROOM] : 0;
+	for (size_t i = 0; i < r->source->nhashed; i++) {
+		const struct paths_hashed *p = &r->source->hashed[i];
+
+		*vec_add(&r->hashed) = (struct hashed){p->key, p->count, p->sums};
+	}
 	vec_sort(&r->hashed, by_key);
 }
 
@@ -328,4 +331,20 @@ bool paths_read_shape(const struct path_function *f, const struct numbering *n, 
 		return false;
 	out->blocks = blocks->p;
 	return true;
+}
+
+void paths_summary_add(struct paths_read_summary *to, const struct paths_read_summary *sum)
+{
+	to->procedures += sum->procedures;
+	to->paths += sum->paths;
+	to->executions += sum->executions;
+	to->unfinished += sum->unfinished;
+	to->no_room += sum->no_room;
+	for (int i = 0; i < RT_METRICS; i++)
+		to->sums[i] += sum->sums[i];
+	to->readings += sum->readings;
+	to->stretches += sum->stretches;
+	to->unmeasured += sum->unmeasured;
+	if (sum->metrics.n)
+		to->metrics = sum->metrics;
 }

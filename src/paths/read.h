@@ -26,11 +26,19 @@ struct path_rows {
 };
 void path_rows_deinit(struct path_rows *r);
 
+/* A path of a procedure that is hashed, by its key. */
+struct paths_hashed {
+	uint64_t key, count;
+	uint64_t sums[RT_METRICS];
+};
+
 struct paths_source {
 	const void *map; /* map.h */
 	size_t size;
 	const uint64_t *words; /* all that the map has */
 	size_t n;
+	const struct paths_hashed *hashed; /* beside those of the table, each once */
+	size_t nhashed;
 	bool shared; /* several counted at once, without locking */
 };
 
@@ -45,6 +53,9 @@ struct paths_read_summary {
 	uint64_t unfinished;        /* that are known to have begun only */
 	uint64_t no_room; /* executions that found none in the table: which is not known */
 };
+
+/* Of several files. */
+void paths_summary_add(struct paths_read_summary *to, const struct paths_read_summary *sum);
 
 /* Fills rows, which are empty at first. -EBADMSG when the map is damaged or words are missing. */
 int paths_read(

@@ -39,8 +39,8 @@ void paths_tool(const struct paths_options *o, struct edit_tool *out)
 {
 	*out = (struct edit_tool){
 		.options = o, .apply = apply, .release = release, .outline = outline};
-	snprintf(out->name, sizeof out->name, "paths%s%s", o->full ? "-full" : "",
-		o->atomic ? "-atomic" : "");
+	snprintf(out->name, sizeof out->name, "paths%s%s%s", o->full ? "-full" : "",
+		o->atomic ? "-atomic" : "", o->per_thread ? "-thread" : "");
 	measures_tag(&o->measures, out->name, sizeof out->name);
 	if (o->guide && guide_hash(o->guide))
 		snprintf(out->name + strlen(out->name), sizeof out->name - strlen(out->name),

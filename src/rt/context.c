@@ -256,6 +256,39 @@ static struct context_record *find_in_slot(uint64_t *slot, struct wanted *w)
 	}
 }
 
+/* ---- paths ---- */
+
+/* Made once, however often it has to be tried to put it into its place. */
+static struct context_path *make_path(uint64_t number)
+{
+	struct context_path *p = (struct context_path *)take_room(sizeof *p);
+
+	if (p)
+		p->number = number;
+	return p;
+}
+
+static struct context_path *find_path(uint64_t *place, uint64_t number)
+{
+	struct context_path *made = NULL;
+
+	for (uint64_t hash = context_path_hash(number);;) {
+		struct context_path *p = (struct context_path *)read_word(place);
+
+		if (!p) {
+			if (!made && !(made = make_path(number)))
+				return NULL;
+			if (replace(place, 0, (uint64_t)made))
+				return made;
+		} else if (p->number == number) {
+			return p;
+		} else {
+			place = &p->child[hash >> 62];
+			hash <<= 2;
+		}
+	}
+}
+
 /* ---- roots ---- */
 
 static bool is_gone(uint64_t process, uint64_t thread)
@@ -400,4 +433,16 @@ uint64_t rt_context_enter(uint64_t number)
 		__asm__ volatile("mov %0, %%fs:%c1" : : "r"(slot), "i"(CONTEXT_WORD) : "memory");
 	}
 	return (uint64_t)find_in_slot((uint64_t *)slot, &w);
+}
+
+uint64_t rt_context_path(uint64_t record, uint64_t number)
+{
+	struct context_record *r = record_at(record);
+	struct context_path *p = NULL;
+
+	if (r->procedure != CONTEXT_LOST) {
+		p = find_path((uint64_t *)r - r->counts, number);
+		r = record_at(CONTEXT_ARENA + CONTEXT_LOST_AT);
+	}
+	return (uint64_t)(p ? &p->count : (uint64_t *)r - CONTEXT_COUNTS_MAX);
 }

@@ -4,7 +4,8 @@
  *
  * A record stands for a procedure in a context. Behind its header it has a slot for each call site,
  * before it the second metric, if there are two, and a count for each site that calls a procedure
- * which itself calls nobody. A thread's word
+ * which itself calls nobody; before these the counters of its paths, or, where they are too many,
+ * the root of a tree of those that ran. A thread's word
  * CONTEXT_WORD points to the slot of the call under way: callers set it, a callee looks there.
  *
  * A slot holds the address of one of these, told apart by their first word:
@@ -70,6 +71,18 @@ struct context_fan {
 	uint64_t parent; /* as in a record */
 	uint64_t place[CONTEXT_PLACES];
 };
+
+/* A path of a record, in a tree: from the root on, each two bits of a hash lead to a child. */
+struct context_path {
+	uint64_t number;
+	uint64_t count, sums[RT_METRICS];
+	uint64_t child[4]; /* addresses; 0 */
+};
+
+static inline uint64_t context_path_hash(uint64_t number)
+{
+	return number * 0x9e3779b97f4a7c15u;
+}
 
 struct context_root {
 	struct context_record record; /* with one slot */

@@ -65,6 +65,7 @@ rt_call_\name:
 	.text
 	routine thread_block
 	routine context_enter
+	routine context_path
 	routine path
 	routine path_second
 	routine metric

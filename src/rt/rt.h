@@ -47,8 +47,9 @@
 #define RT_WORD_NONE   63 /* always zero */
 
 /*
- * Counting by thread. The file has the shared counters, a directory, and blocks of as many
- * counters; a thread's word says how far its block lies behind the shared counters in memory.
+ * Counting by thread. The file has the shared counters, a directory, and blocks, each with the same
+ * counters once more, or the first of them; a thread's word says how far its block lies behind the
+ * shared counters in memory.
  */
 #define RT_DIRECTORY       8192
 #define RT_DIRECTORY_MAGIC 0x31726964707c7563 /* the bytes "cu|pdir1" */
@@ -92,6 +93,7 @@ struct rt_header {
 	uint64_t size;     /* bytes of all counters, whole pages; 0: there are none */
 	uint64_t threads;  /* a struct rt_threads in the program's data; 0: all count together */
 	uint64_t blocks;   /* for threads, at most; up to RT_BLOCKS */
+	uint64_t block;    /* bytes of one: the first of the counters, whole pages */
 	struct {
 		uint64_t first;  /* contexts: the number of the image's first procedure */
 		uint64_t shapes; /* where the struct context_shape of all are, from the header */
@@ -103,7 +105,6 @@ struct rt_header {
 	uint64_t buffer;  /* of bursts: memory for threads that get none of their own */
 	uint64_t ends;    /* where a process keeps its number; 0: nobody asks how processes end */
 	uint64_t last;    /* what ran last before us, or 0. By the editor */
-	uint64_t spare[1];
 	char path[RT_PATH]; /* of the file */
 };
 
@@ -117,7 +118,8 @@ struct rt_directory {
 	uint64_t magic;
 	uint32_t used;     /* blocks that were given out, at most; those beyond were asked for */
 	uint32_t short_of; /* threads that got none and counted together */
-	uint64_t spare[6];
+	uint64_t block;    /* bytes of one; 0: as many as are shared */
+	uint64_t spare[5];
 	uint64_t owner[RT_BLOCKS]; /* process and thread control block; 0: being made */
 };
 

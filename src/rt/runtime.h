@@ -57,6 +57,8 @@ uint64_t rt_thread_block(void) RT_HIDDEN;
  * image. Returns the record or stand-in to count in; the thread's word points to its slot.
  */
 uint64_t rt_context_enter(uint64_t number) RT_HIDDEN;
+/* The counter of a path in a record that has a tree of them; sums of metrics follow. */
+uint64_t rt_context_path(uint64_t record, uint64_t number) RT_HIDDEN;
 
 /* One path more, by its key, and what was measured on it; the same of the second metric alone. */
 uint64_t rt_path(uint64_t key, uint64_t amount) RT_HIDDEN;

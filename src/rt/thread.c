@@ -31,7 +31,7 @@ static uint64_t *word_of(const struct rt_threads *t, uint64_t thread)
 
 static uint64_t offset_of(const struct rt_header *h, uint64_t block)
 {
-	return h->size + RT_DIRECTORY + block * h->size;
+	return h->size + RT_DIRECTORY + block * h->block;
 }
 
 static uint64_t displacement_of(const struct claim *c, uint64_t block)
@@ -147,7 +147,7 @@ static bool map_block(const struct claim *c, long fd, uint64_t block)
 	uint64_t offset = offset_of(c->header, block);
 
 	return !sys_failed(
-		sys_map(c->threads->region + offset, c->header->size, MAP_FIXED, fd, offset));
+		sys_map(c->threads->region + offset, c->header->block, MAP_FIXED, fd, offset));
 }
 
 /* The displacement of one that is ours; 0: there is none. */
@@ -257,6 +257,7 @@ static long start(const struct rt_header *h, long fd)
 		return result;
 	d = (struct rt_directory *)(p->words[word].region + h->size);
 	d->magic = RT_DIRECTORY_MAGIC;
+	d->block = h->block;
 	t->region = p->words[word].region;
 	__atomic_store_n(&t->word, 8 * (word - RT_WORD_NONE), __ATOMIC_RELEASE);
 	return 0;
@@ -271,6 +272,7 @@ static void tell_short(const struct rt_header *h, long fd)
 	if (sys_failed(at))
 		return;
 	d->magic = RT_DIRECTORY_MAGIC;
+	d->block = h->block;
 	__atomic_fetch_add(&d->short_of, 1, __ATOMIC_RELAXED);
 	sys_unmap((uint64_t)at, RT_DIRECTORY);
 }

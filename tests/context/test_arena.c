@@ -29,11 +29,14 @@
 
 #include "rt/context.c"
 
+#define TEXT(x)    #x
+#define TEXT_OF(x) TEXT(x)
+
 /* The header that the code above has in front of it when it is part of a program. */
 __asm__(".data\n.globl rt_header\n.globl test_header\n.balign 8\n"
-	"rt_header:\ntest_header:\n.fill 4224, 1, 0\n.text\n");
+	"rt_header:\ntest_header:\n.fill " TEXT_OF(RT_HEADER) ", 1, 0\n.text\n");
 extern struct rt_header test_header;
-_Static_assert(sizeof test_header == 4224, "as much as above");
+_Static_assert(sizeof test_header == RT_HEADER, "as much as above");
 
 static unsigned complaints;
 
@@ -398,6 +401,103 @@ static void signals(void **state)
 	call_tree_destroy(p.tree);
 }
 
+/* ---- paths ---- */
+
+enum { PATHS = 3000, OWNER = LEAVES + 1 };
+
+struct paths_seen {
+	uint64_t number[PATHS], count[PATHS], n;
+};
+
+static uint64_t path_number(unsigned i)
+{
+	return i * (uint64_t)0x123456789abcd % ((uint64_t)1 << 55);
+}
+
+static void take_path(void *arg, const struct context_ran *ran)
+{
+	struct paths_seen *seen = arg;
+	uint64_t i = seen->n++;
+
+	assert_int_equal(ran->procedure, OWNER);
+	assert_true(i < PATHS);
+	seen->number[i] = ran->number;
+	seen->count[i] = ran->count;
+	assert_int_equal(ran->sums[0], 5 * ran->count);
+	assert_int_equal(ran->sums[1], 0);
+}
+
+/* One procedure has its paths in a tree, whose root is the word below its counts. */
+static void run_paths(unsigned first, uint64_t *lost)
+{
+	struct context_record *r = enter(OWNER);
+
+	for (unsigned i = 0; i < 4 * PATHS; i++) {
+		uint64_t *counter =
+			(uint64_t *)rt_context_path((uint64_t)r, path_number(first + i % PATHS));
+
+		counter[0] += i / PATHS;
+		counter[1] += 5 * (i / PATHS);
+		*lost += counter == (uint64_t *)record_at(CONTEXT_ARENA + CONTEXT_LOST_AT) -
+					    CONTEXT_COUNTS_MAX;
+	}
+}
+
+static void set_tree(bool tree)
+{
+	the_map.stride = tree ? 2 : 0;
+	the_map.procedures.p[OWNER].tree = tree;
+	the_map.procedures.p[OWNER].paths = tree;
+	shapes[OWNER].counts = COUNTED + tree;
+}
+
+static void paths_in_trees(void **state)
+{
+	static struct paths_seen seen;
+	struct context_sink sink = {take_path, &seen};
+	struct call_tree *tree = call_tree_create(NULL);
+	struct context_summary sum;
+	struct err e = {0};
+	uint64_t lost = 0, numbers = 0, all = 0;
+
+	(void)state;
+	seen.n = 0;
+	set_tree(true);
+	run_paths(0, &lost);
+	assert_int_equal(context_arena_load(path, &the_map, 1, tree, &sink, &sum, &e), 0);
+	set_tree(false);
+	assert_int_equal(lost, 0);
+	assert_int_equal(seen.n, PATHS);
+	for (unsigned i = 0; i < PATHS; i++) {
+		assert_int_equal(seen.count[i], 0 + 1 + 2 + 3);
+		numbers += seen.number[i];
+		all += path_number(i);
+	}
+	assert_int_equal(numbers, all);
+	call_tree_destroy(tree);
+}
+
+/* They go where nobody is harmed. */
+static void paths_without_room(void **state)
+{
+	struct rlimit old, small;
+	uint64_t lost = 0;
+
+	(void)state;
+	set_tree(true);
+	enter(OWNER);
+	getrlimit(RLIMIT_FSIZE, &old);
+	small = (struct rlimit){1 << 20, old.rlim_max};
+	setrlimit(RLIMIT_FSIZE, &small);
+	for (unsigned i = 0; i < 8; i++) {
+		set_word(0);
+		run_paths(i * PATHS, &lost);
+	}
+	setrlimit(RLIMIT_FSIZE, &old);
+	set_tree(false);
+	assert_true(lost > 0);
+}
+
 static void no_room(void **state)
 {
 	struct rlimit old, small;
@@ -446,6 +546,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads_one_after_the_other, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(children, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(signals, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(paths_in_trees, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(paths_without_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_file, set_up, tear_down),
 	};

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# culprit record --exact --per-thread: threads count at once and lose nothing.
+# culprit record --exact and --paths --per-thread: threads count at once and lose nothing.
 
 bats_require_minimum_version 1.5.0
 load lib.bash
@@ -65,6 +65,46 @@ program() { # NAME [FLAG...]: from standard input
 	[ "$(by_thread -- ./a)" = "done" ]
 	[ "$(entries a step)" = "1280000 exact" ]
 	[ "$(entries a run)" = "64 exact" ]
+}
+
+@test "paths by thread: in arrays, a table, turns of loops and measured" {
+	program a -fno-unroll-loops -fno-tree-vectorize <<-'END'
+		#include <pthread.h>
+		static pthread_barrier_t all;
+		#define ALONE __attribute__((noipa))
+		#define BIT(n) if (i & 1 << n) __asm__ volatile("xor $" #n ", %0" : "+r"(s) : : "cc")
+		ALONE int many(unsigned i) {
+			int s = i;
+			BIT(0); BIT(1); BIT(2); BIT(3); BIT(4); BIT(5); BIT(6); BIT(7); BIT(8); BIT(9); BIT(10); BIT(11); BIT(12);
+			return s;
+		}
+		ALONE unsigned turns(unsigned n) { unsigned s = 1; do s = s * 3 ^ n; while (--n > 0); return s; }
+		ALONE unsigned step(unsigned x) { return x & 1 ? many(x) : x % 3 ? turns(x % 5 + 1) : x / 2; }
+		static void *work(void *p) {
+			unsigned s = 0;
+			pthread_barrier_wait(&all);
+			for (unsigned i = 0; i < 6000; i++) s += step(i);
+			return (void *)(long)s;
+		}
+		int main(void) {
+			pthread_t t[16];
+			pthread_barrier_init(&all, 0, 16);
+			for (int i = 0; i < 16; i++) pthread_create(&t[i], 0, work, 0);
+			for (int i = 0; i < 16; i++) pthread_join(t[i], 0);
+		}
+	END
+	for options in "" --full "--metric tsc" --atomic; do
+		rm -f "$db"
+		"$CULPRIT" record -q --paths --per-thread $options --libs none -o "$db" -- ./a
+		"$CULPRIT" paths -i "$db" --min-share 0 --json | jq -e '
+			def times(f): [.rows[] | select(.procedure == f and .begins == "entry") | .count] | add;
+			times("step") == 96000 and times("many") == 48000 and times("turns") == 32000
+			and ([.rows[] | select(.procedure == "turns") | .count * (.blocks | length)] | add) > 64000'
+	done
+	"$CULPRIT" edit --paths --per-thread a -o copy
+	./copy && ./copy
+	"$CULPRIT" record -q --paths --counted copy -o counted.db
+	"$CULPRIT" paths -i counted.db step --min-share 0 --json | jq -e '[.rows[].count] | add == 192000'
 }
 
 @test "thousands of threads, one after the other, share what they count into" {

@@ -23,9 +23,8 @@ alone() {
 		jq -r '.rows[] | "\(.procedure) \(.begins) \(.blocks | join(",")) \(.ends) \(.next) \(.count)"' | add_up
 }
 
-# Without what never keeps a record, such as _start.
 add_up() {
-	grep -v '^_' | awk '{ n = $NF; sub(/ [0-9]+$/, ""); s[$0] += n } END { for (k in s) print k, s[k] }' | sort
+	awk '{ n = $NF; sub(/ [0-9]+$/, ""); s[$0] += n } END { for (k in s) print k, s[k] }' | sort
 }
 
 contexts() {
@@ -91,6 +90,125 @@ record() { # DATABASE OPTION... -- COMMAND...
 	[ "$(grep -c ' | entry' text)" -gt 20 ]
 }
 
+# Ten branches one after another, in two contexts; and procedures whose frame must stay as it is.
+many() {
+	gcc -w -O2 -x c - -o a <<-'END'
+		#include <stdarg.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		#define ALONE __attribute__((noipa))
+		#define BIT(n) if (i & 1 << n) __asm__ volatile("xor $" #n ", %0" : "+r"(s) : : "cc")
+		ALONE int many(unsigned i) {
+			int s = i;
+			BIT(0); BIT(1); BIT(2); BIT(3); BIT(4); BIT(5); BIT(6); BIT(7); BIT(8); BIT(9);
+			return s;
+		}
+		ALONE int leaf(int i) { return i & 1 ? 3 * i : i; }
+		/* It looks at its own frame from above. */
+		ALONE int above(int n) {
+			char *here = (char *)__builtin_dwarf_cfa(), *p = here;
+			int s = leaf(n);
+			for (int i = 0; i < n % 5; i++) s += i & 1 ? leaf(i) : (p++, 1);
+			return s + (p - here > 2 ? leaf(3) : 0);
+		}
+		ALONE int sum(int n, ...) {
+			va_list list;
+			int s = 0;
+			va_start(list, n);
+			for (int i = 0; i < n; i++) s += va_arg(list, int) & 1 ? leaf(i) : 2;
+			va_end(list);
+			return s;
+		}
+		ALONE int one(int i) { return many(i) + above(i) + 1; }
+		ALONE int other(int i) { return many(i * 7) + above(i + 1) + sum(i % 3, i, i + 1) - 1; }
+		int main(void) {
+			int s = 0;
+			for (int i = 0; i < 3000; i++) s += i % 3 ? one(i) : other(i);
+			printf("%d\n", s);
+			return 0;
+		}
+	END
+}
+
+@test "whole paths, and procedures that have no place for their record" {
+	many
+	record x.db --exact -- ./a >want.out
+	"$CULPRIT" export -f counts -i x.db --image "$(realpath a)" | awk '$1 == "block" && $4 { print $2, $4 }' | sort >want
+	record full.db --paths --full -- ./a
+	alone full.db >whole
+	[ "$(grep -c '^many ' whole)" = 1024 ]
+	for options in "" --atomic --full "--full --metric tsc" "--metric tsc --metric page-faults"; do
+		rm -f both.db
+		record both.db --paths --context $options -- ./a >out
+		cmp want.out out
+		"$CULPRIT" paths --json --min-share 0 -i both.db --image "$(realpath a)" |
+			jq -r '.rows[] | .count as $c | .blocks[] | "\(.) \($c)"' |
+			awk '{ n[$1] += $2 } END { for (b in n) print b, n[b] }' | sort | diff want -
+		by_context both.db >got
+		alone both.db | diff got -
+		[[ $options != *--full* ]] || grep '^many ' whole | diff - <(grep '^many ' got)
+	done
+}
+
+@test "measured: what contexts took is what their paths took, and callees are left out" {
+	gcc -w -O2 -x c - -o a <<-'END'
+		#define ALONE __attribute__((noipa))
+		ALONE int spin(int turns) { for (volatile int i = 0; i < turns; i++); return turns & 1 ? 3 : turns; }
+		ALONE int little(int i) { return spin(i & 1 ? 100 : 200) + 1; }
+		ALONE int much(int i) { return spin(i & 1 ? 20000 : 20001) + 1; }
+		int main(void) { int s = 0; for (int i = 0; i < 200; i++) s += little(i) + much(i); return s == 1; }
+	END
+	record both.db --paths --context --metric tsc -- ./a
+	"$CULPRIT" calls --json -n 1000 --min-share 0 -i both.db | jq -e '
+		def took(f; g): [.contexts[] | select(.path[-2:] == [f, g]) | .metrics.tsc] | add;
+		took("much"; "spin") > took("little"; "spin") and took("much"; "spin") > took("main"; "much")
+		and ([.contexts[] | select(.paths) | (.metrics.tsc // 0) == ([.paths[].metrics.tsc // 0] | add)] | all)'
+	"$CULPRIT" paths -i both.db --min-share 0 --metric tsc --json | jq -e '.total > 0 and .totals.readings > 1000'
+}
+
+@test "threads, children, signals, exceptions, deep recursion: paths of all contexts are those without" {
+	g++ -w -O2 -pthread -x c++ - -o a <<-'END'
+		#include <pthread.h>
+		#include <signal.h>
+		#include <stdio.h>
+		#include <sys/wait.h>
+		#include <unistd.h>
+		#define ALONE extern "C" __attribute__((noipa))
+		struct guard { int *n; ~guard() { ++*n; } };
+		ALONE int pick(int i) { return i % 3 ? i % 5 ? i : -i : 2 * i; }
+		ALONE int thrower(int i) { if (i % 7 == 2) throw i; return pick(i); }
+		ALONE int passes(int i, int *n) { guard g{n}; return i & 1 ? thrower(i) : pick(i); }
+		ALONE int catches(int i, int *n) { try { return passes(i, n); } catch (int k) { return pick(k); } }
+		ALONE int odd(int n);
+		ALONE int even(int n) { return n ? odd(n - 1) + pick(n) : 0; }
+		ALONE int odd(int n) { return n ? even(n - 1) + 1 : 0; }
+		static volatile int handled;
+		ALONE void handler(int s) { handled += pick(s) != 0; }
+		ALONE void *run(void *) { int n = 0; long s = 0; for (int i = 0; i < 2000; i++) s += catches(i, &n); return (void *)s; }
+		int main() {
+			pthread_t t[64];
+			int n = 0;
+			signal(SIGUSR1, handler);
+			for (int i = 0; i < 200; i++) raise(SIGUSR1);
+			for (int i = 0; i < 64; i++) pthread_create(&t[i], 0, run, 0);
+			for (int i = 0; i < 64; i++) pthread_join(t[i], 0);
+			if (!fork()) { run(0); _exit(0); }
+			wait(0);
+			printf("%d %d\n", even(100000) > 0, handled);
+			return 0;
+		}
+	END
+	record both.db --paths --context --libs none -- ./a >out
+	record paths.db --paths --atomic --libs none -- ./a | cmp out -
+	alone paths.db | grep -v '^_' >want
+	[ "$(wc -l <want)" -gt 15 ]
+	alone both.db | grep -v '^_' | diff want -
+	by_context both.db | grep -v '^_' | diff want -
+	# pick runs all its paths in the contexts of both its callers, and of the handler one.
+	"$CULPRIT" calls --json -n 1000 --min-share 0 -i both.db |
+		jq -e '[.contexts[] | select(.path[-2:] == ["handler", "pick"]) | .paths | length] == [1]'
+}
+
 @test "copies by hand, refined ones, and what is not possible" {
 	mixed
 	"$CULPRIT" edit --context --paths a -o copy
@@ -106,6 +224,6 @@ record() { # DATABASE OPTION... -- COMMAND...
 			for b in ${blocks//,/ }; do echo "$name $b $n"; done
 		done | add_up | diff want -
 	done
-	run -2 --separate-stderr "$CULPRIT" record --context --paths --full -- ./a
-	[[ $stderr == *"--full"* ]]
+	run -2 --separate-stderr "$CULPRIT" record --context --paths --per-thread -- ./a
+	[[ $stderr == *"by thread always"* ]]
 }

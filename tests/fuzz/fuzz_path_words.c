@@ -11,19 +11,24 @@ static void read_paths(const struct path_words_map *map, const uint8_t *data, si
 {
 	struct path_read read = {.maps = map, .nmaps = 1};
 	struct context_sink sink = path_read_sink(&read);
-	struct call_tree *tree = call_tree_create(NULL);
+	struct call_tree *tree = call_tree_create(&map->context.metrics);
+	static const uint64_t sums[RT_METRICS] = {7, 5};
 	struct buf packed = {0};
 
 	for (size_t i = 0; i < map->context.procedures.n && i < 64; i++) {
 		const struct context_procedure *p = &map->context.procedures.p[i];
-		size_t n = p->paths ? p->paths : 1;
-		uint64_t *words = xcalloc(n, sizeof *words);
+		size_t n = p->paths && !p->tree ? p->paths / map->context.stride : 8;
 		struct call_place at = {.image = 1, .procedure = p->start};
+		struct context_ran ran = {
+			.procedure = i, .node = call_tree_child(tree, CALL_NONE, &at)};
 
-		for (size_t k = 0; k < n; k++)
-			words[k] = data[(i + 7 * k) % size] & 4 ? data[(i + k) % size] : 0;
-		sink.take(sink.arg, 0, i, call_tree_child(tree, CALL_NONE, &at), words, n);
-		free(words);
+		for (size_t k = 0; k < n; k++) {
+			ran.number = p->tree ? data[(i + 5 * k) % size] : k;
+			ran.count = data[(i + k) % size];
+			ran.sums = k & 1 && p->paths ? sums : NULL;
+			if (data[(i + 7 * k) % size] & 4)
+				sink.take(sink.arg, &ran);
+		}
 	}
 	if (!path_read_add(&read, tree)) {
 		call_tree_pack(tree, &packed);

@@ -18,15 +18,18 @@
 #include "rt/meter.c"
 #include "rt/process.c"
 
+#define TEXT(x)    #x
+#define TEXT_OF(x) TEXT(x)
+
 /* The header that the code above has in front of it when it is part of a program, and what
  * lies behind it. */
 __asm__(".data\n.globl rt_header\n.globl test_header\n.balign 8\n"
-	"rt_header:\ntest_header:\n.fill 4224, 1, 0\n.fill 128, 1, 0\n.text\n");
+	"rt_header:\ntest_header:\n.fill " TEXT_OF(RT_HEADER) ", 1, 0\n.fill 128, 1, 0\n.text\n");
 extern struct test_image {
 	struct rt_header header;
 	struct rt_metrics metrics;
 } test_header;
-_Static_assert(sizeof test_header <= 4224 + 128, "as much as above");
+_Static_assert(sizeof test_header <= RT_HEADER + 128, "as much as above");
 
 static unsigned complaints;
 

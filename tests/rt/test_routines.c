@@ -48,6 +48,7 @@ static void make_image(const char *path)
 	h->size = PAGE;
 	h->threads = (uint64_t)&image->threads;
 	h->blocks = 4;
+	h->block = h->size;
 	strcpy(h->path, path);
 }
 

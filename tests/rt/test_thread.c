@@ -57,6 +57,7 @@ static int set_up(void **state)
 	s.header->counters = 0x1000 + code + PAGE;
 	s.header->size = SIZE;
 	s.header->blocks = 100;
+	s.header->block = SIZE;
 	strcpy(s.header->path, s.path);
 	return 0;
 }
