@@ -183,7 +183,7 @@ static void begin_map(struct burst *b)
 	b->map.first = burst_map_first(&b->map.id);
 }
 
-/* More than a thread's state and buffer need. */
+/* More than the run time needs in the image: a thread's state and buffer. */
 #define BUFFER_BYTES ((BURST_BUFFER + BURST_ROOM + 64) * sizeof(uint64_t) + RT_PATH)
 
 static int apply(const void *options, struct edit *edit, const char *counts, void **state,

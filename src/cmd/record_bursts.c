@@ -3,6 +3,7 @@
 #include "burst/burst.h"
 #include "burst/file.h"
 #include "burst/payload.h"
+#include "burst/reader.h"
 #include "cmd/record_edited.h"
 #include "store/traces.h"
 
@@ -13,6 +14,8 @@
 
 struct bursts_own {
 	struct burst_options options;
+	struct burst_map *maps; /* by file */
+	struct burst_reader *reader;
 	struct burst_sum sum;
 };
 
@@ -136,32 +139,62 @@ static void add_results(struct edited_run *r, struct buf *packed, const struct b
 	r->results.list.p[0].packed = *packed;
 }
 
-static int read_all(struct edited_run *r, struct err *e)
+static int read_maps(struct edited_run *r, struct burst_map *maps, struct err *e)
 {
-	struct burst_map *maps = xcalloc(r->files.n + 1, sizeof *maps);
-	struct buf packed = {0};
+	for (size_t i = 0; i < r->files.n; i++) {
+		const struct edited_file *f = &r->files.p[i];
+		int rc = burst_map_read(&maps[i], f->edit.map.p, f->edit.map.n);
+
+		if (rc)
+			return err_set(
+				e, rc, "%s: the map of its bursts is damaged", f->edit.image);
+	}
+	return 0;
+}
+
+/* Made when it is needed first. */
+static int get_reader(struct edited_run *r, struct err *e)
+{
+	struct bursts_own *own = own_of(r);
 	int rc = 0;
 
-	for (size_t i = 0; i < r->files.n && !rc; i++) {
-		const struct edited_file *f = &r->files.p[i];
-
-		rc = burst_map_read(&maps[i], f->edit.map.p, f->edit.map.n);
-		if (rc)
-			err_set(e, rc, "%s: the map of its bursts is damaged", f->edit.image);
+	if (!own->maps) {
+		own->maps = xcalloc(r->files.n + 1, sizeof *own->maps);
+		rc = read_maps(r, own->maps, e);
 	}
-	if (!rc)
-		rc = burst_file_read(
-			r->files.p[0].counts, maps, r->files.n, &packed, &own_of(r)->sum, e);
-	if (!rc)
-		add_results(r, &packed, maps);
-	else
-		buf_deinit(&packed);
-	if (!rc)
-		rc = objects_read(r, maps, e);
-	for (size_t i = 0; i < r->files.n; i++)
-		burst_map_deinit(&maps[i]);
-	free(maps);
+	if (!rc && !own->reader)
+		rc = burst_reader_create(
+			r->files.p[0].counts, own->maps, r->files.n, &own->reader, e);
 	return rc;
+}
+
+static void attend(struct edited_run *r)
+{
+	if (!get_reader(r, NULL))
+		burst_reader_drain(own_of(r)->reader);
+}
+
+static int read_all(struct edited_run *r, struct err *e)
+{
+	struct bursts_own *own = own_of(r);
+	struct buf packed = {0};
+	int rc = get_reader(r, e);
+
+	if (rc)
+		return rc;
+	burst_reader_end(own->reader, &packed, &own->sum);
+	add_results(r, &packed, own->maps);
+	return objects_read(r, own->maps, e);
+}
+
+static void release(struct edited_run *r)
+{
+	struct bursts_own *own = own_of(r);
+
+	burst_reader_destroy(own->reader);
+	for (size_t i = 0; own->maps && i < r->files.n; i++)
+		burst_map_deinit(&own->maps[i]);
+	free(own->maps);
 }
 
 static void say(struct edited_run *r, const char *database)
@@ -184,6 +217,8 @@ const struct edited_kind edited_bursts = {
 	.tool = tool,
 	.prepare = prepare,
 	.enter = objects_enter,
+	.attend = attend,
 	.read = read_all,
 	.say = say,
+	.release = release,
 };

@@ -13,11 +13,13 @@
 #include <fnmatch.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -236,6 +238,18 @@ static _Noreturn void become(struct edited_run *r, int go, int failed)
 	_exit(127);
 }
 
+#define ATTEND_MS 20
+
+static void attend(struct edited_run *r)
+{
+	struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN};
+
+	while (ended.fd >= 0 && poll(&ended, 1, ATTEND_MS) <= 0)
+		r->kind->attend(r);
+	if (ended.fd >= 0)
+		close(ended.fd);
+}
+
 /* Lets the child go, and waits until it has ended. */
 static int follow(struct edited_run *r, int go, int failed, struct err *e)
 {
@@ -248,6 +262,8 @@ static int follow(struct edited_run *r, int go, int failed, struct err *e)
 		err_errno(e, -errno, "cannot start '%s'", r->command[0]);
 	if (read(failed, &why, sizeof why) == (ssize_t)sizeof why)
 		*e = why;
+	if (r->kind->attend)
+		attend(r);
 	while (wait4(child, &r->status, 0, &r->used) < 0 && errno == EINTR)
 		;
 	r->results.t1 = now_us();

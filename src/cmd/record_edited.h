@@ -66,6 +66,8 @@ struct edited_kind {
 	int (*prepare)(struct edited_run *r, const char *path, struct err *e);
 	/* In the child, before it becomes the command; NULL: nothing. */
 	void (*enter)(struct edited_run *r);
+	/* Sees now and then to what is counted, while the command runs; NULL: nobody need. */
+	void (*attend)(struct edited_run *r);
 	/* Adds to the results what was counted, of all files. */
 	int (*read)(struct edited_run *r, struct err *e);
 	/* Says in a line or two what there is. */

@@ -2,7 +2,7 @@
 #include "base/beside.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "burst/file.h"
+#include "burst/map.h"
 #include "burst/objects.h"
 #include "cmd/record_edited.h"
 #include "edit/linked.h"

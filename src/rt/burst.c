@@ -10,6 +10,10 @@
 #include "rt/runtime.h"
 #include "rt/sys.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
+
 /* What the last bursts of a thread have cost, for rates that follow a share of the time. */
 struct burst_cost {
 	uint64_t begun, ended; /* a burst: by the time stamp counter */
@@ -21,8 +25,9 @@ struct burst_cost {
 struct burst_thread {
 	uint64_t owner; /* process and thread; of another: not made for this one */
 	bool busy, active;
-	struct burst_file *file;   /* its page, and ... */
-	struct burst_chunk *chunk; /* ... a chunk mapped behind it; NULL: none is to be had */
+	struct burst_file *file;
+	struct burst_chunk *chunk; /* in it; NULL: none is to be had */
+	uint64_t number;           /* of the chunk */
 	bool told;                 /* the environment says rates: */
 	struct burst_rates rates;
 	int64_t left;     /* checks to the next burst, beyond those in CHECK */
@@ -31,6 +36,19 @@ struct burst_thread {
 	char path[RT_PATH]; /* of the file, which another image's may not be */
 	uint64_t buffer[BURST_BUFFER + BURST_ROOM];
 };
+
+/* In the image's own memory, for all threads. */
+struct burst_image {
+	struct burst_file *file;    /* mapped; NULL: not yet */
+	struct burst_thread thread; /* of those that get none */
+};
+
+#define WINDOW (BURST_PAGE + BURST_CHUNKS * BURST_CHUNK)
+
+static struct burst_image *image_memory(void)
+{
+	return rt_here(rt_header.buffer);
+}
 
 static int64_t *word(uint64_t offset)
 {
@@ -56,51 +74,94 @@ static void copy(void *to, const void *from, uint64_t bytes)
 
 /* ---- chunks ---- */
 
-/*
- * The next chunk of the file, mapped where the last one was, with all its pages: one by one, when
- * they are touched, they take several times as long.
- */
-static void next_chunk(struct burst_thread *t)
+/* One that was read, or else a new one. */
+static uint64_t find_chunk(struct burst_file *f, bool *fresh)
 {
-	uint64_t window = (uint64_t)t->file, number, offset;
-	long fd, result;
+	for (uint64_t i = 0; i < f->chunks && i < f->most && i < BURST_CHUNKS; i++) {
+		uint8_t empty = BURST_EMPTY;
 
-	t->chunk = NULL;
-	number = __atomic_fetch_add(&t->file->chunks, 1, __ATOMIC_RELAXED);
-	if (number >= t->file->most)
-		return;
-	fd = sys_open(t->path);
-	if (sys_failed(fd))
-		return;
-	offset = BURST_PAGE + number * BURST_CHUNK;
-	result = rt_make_room(fd, offset, offset + BURST_CHUNK);
-	if (!sys_failed(result))
-		result = sys_map(
-			window + BURST_PAGE, BURST_CHUNK, MAP_FIXED | MAP_POPULATE, fd, offset);
-	sys_close(fd);
-	if (sys_failed(result))
-		return;
-	t->chunk = (struct burst_chunk *)(window + BURST_PAGE);
-	*t->chunk = (struct burst_chunk){
-		(uint32_t)(t->owner >> 32), (uint32_t)t->owner, rt_thread_pointer(), 0};
+		if (!__atomic_load_n(&f->empty, __ATOMIC_RELAXED))
+			break;
+		if (f->state[i] != BURST_EMPTY ||
+			!__atomic_compare_exchange_n(&f->state[i], &empty, BURST_TAKEN, false,
+				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		__atomic_fetch_sub(&f->empty, 1, __ATOMIC_RELAXED);
+		*fresh = false;
+		return i;
+	}
+	*fresh = true;
+	return __atomic_fetch_add(&f->chunks, 1, __ATOMIC_RELAXED);
 }
 
-/* Where its file is seen: the first page, and room for a chunk. */
-static bool open_window(struct burst_thread *t)
+/* A new one is made part of the file; its pages are mapped at once, which is faster. */
+static long make_chunk(struct burst_thread *t, uint64_t number)
 {
-	long fd = sys_open(rt_header.path), at, result;
+	uint64_t offset = BURST_PAGE + number * BURST_CHUNK;
+	long fd = sys_open(t->path), result;
 
 	if (sys_failed(fd))
-		return false;
-	at = sys_call6(SYS_mmap, 0, BURST_PAGE + BURST_CHUNK, PROT_NONE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	result = sys_failed(at) ? at : sys_map((uint64_t)at, BURST_PAGE, MAP_FIXED, fd, 0);
+		return fd;
+	result = rt_make_room(fd, offset, offset + BURST_CHUNK);
 	sys_close(fd);
-	if (sys_failed(result))
-		return false;
-	t->file = (struct burst_file *)at;
-	copy(t->path, rt_header.path, RT_PATH);
-	return t->file->magic == BURST_MAGIC;
+	return result;
+}
+
+static struct burst_chunk *chunk_at(struct burst_file *f, uint64_t number)
+{
+	uint64_t at = (uint64_t)f + BURST_PAGE + number * BURST_CHUNK;
+
+	sys_call(SYS_madvise, (long)at, BURST_CHUNK, MADV_POPULATE_WRITE, 0);
+	return (struct burst_chunk *)at;
+}
+
+/* The next chunk; the last one is full, if it was of this process. */
+static void next_chunk(struct burst_thread *t, uint64_t me)
+{
+	struct burst_file *f = t->file;
+	uint64_t number;
+	bool fresh;
+
+	if (t->chunk && t->owner >> 32 == me >> 32)
+		__atomic_store_n(&f->state[t->number], BURST_FULL, __ATOMIC_SEQ_CST);
+	t->owner = me;
+	t->chunk = NULL;
+	number = find_chunk(f, &fresh);
+	if (number >= f->most || number >= BURST_CHUNKS ||
+		(fresh && sys_failed(make_chunk(t, number))))
+		return;
+	t->chunk = chunk_at(f, number);
+	t->number = number;
+	*t->chunk =
+		(struct burst_chunk){(uint32_t)(me >> 32), (uint32_t)me, rt_thread_pointer(), 0};
+	f->order[number] = __atomic_fetch_add(&f->given, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&f->state[number], BURST_TAKEN, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * The whole file as it may become, seen by all threads of the process: what a page costs when it
+ * is touched first, it costs once.
+ */
+static struct burst_file *open_window(void)
+{
+	struct burst_file **shared = &image_memory()->file, *none = NULL, *file;
+	long fd, at;
+
+	if (*shared)
+		return *shared;
+	fd = sys_open(rt_header.path);
+	if (sys_failed(fd))
+		return NULL;
+	at = sys_map(0, WINDOW, MAP_NORESERVE, fd, 0);
+	sys_close(fd);
+	if (sys_failed(at))
+		return NULL;
+	file = (struct burst_file *)at;
+	if (file->magic == BURST_MAGIC && __atomic_compare_exchange_n(shared, &none, file, false,
+						  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return file;
+	sys_unmap((uint64_t)at, WINDOW);
+	return none;
 }
 
 static uint64_t clock(void)
@@ -123,10 +184,8 @@ static void keep(struct burst_thread *t, uint32_t flags)
 	n = n < BURST_BUFFER + BURST_ROOM ? n : BURST_BUFFER + BURST_ROOM;
 	size = sizeof *head + n * sizeof *t->buffer;
 	me = identity();
-	if (me != t->owner || !t->chunk || t->chunk->used + size > BURST_CHUNK_ROOM) {
-		t->owner = me;
-		next_chunk(t);
-	}
+	if (me != t->owner || !t->chunk || t->chunk->used + size > BURST_CHUNK_ROOM)
+		next_chunk(t, me);
 	if (!t->chunk) {
 		__atomic_fetch_add(&t->file->lost, 1, __ATOMIC_RELAXED);
 		return;
@@ -268,9 +327,9 @@ static struct burst_thread *make_thread(void)
 	long at = sys_call6(SYS_mmap, 0, sizeof *t, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	t = sys_failed(at) ? rt_here(rt_header.buffer) : (struct burst_thread *)at;
-	if (sys_failed(at) || !open_window(t))
-		t->file = NULL;
+	t = sys_failed(at) ? &image_memory()->thread : (struct burst_thread *)at;
+	t->file = sys_failed(at) ? NULL : open_window();
+	copy(t->path, rt_header.path, RT_PATH);
 	ask_environment(t);
 	return t;
 }

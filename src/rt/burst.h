@@ -9,7 +9,7 @@
  * into a checking copy by a return leaves it again at the next check; once it is over INSTR stays
  * zero, for the same in the other direction (section 2).
  *
- * The file: a page with struct burst_file, then chunks. Each belongs to a thread and has whole
+ * The file: struct burst_file, then chunks. Each belongs to a thread and has whole
  * bursts, one after the other: struct burst_head and its words. A burst goes there when it is
  * over, or when the buffer is full: then its next part follows. What is in a chunk survives the
  * process, however that ends.
@@ -34,7 +34,7 @@
 #define BURST_COUNT  RT_WORD(53) /* bursts that have begun */
 
 #define BURST_MAGIC  0x32727562707c7563 /* the bytes "cu|pbur2" */
-#define BURST_PAGE   4096
+#define BURST_PAGE   (128 << 10) /* bytes of struct burst_file, with what is behind */
 #define BURST_CHUNK  ((uint64_t)256 << 10)
 #define BURST_NUMBER ((uint64_t)1 << 63) /* in numbers of points */
 
@@ -42,6 +42,11 @@
 #define BURST_BUFFER ((uint64_t)8192)
 #define BURST_ROOM   ((uint64_t)2048)
 #define BURST_BLOCK  512 /* that are written after room was asked for, at most */
+
+#define BURST_CHUNKS 8192 /* at most */
+
+/* What becomes of a chunk; whoever reads the file while programs run empties those that are full. */
+enum burst_state { BURST_NEW, BURST_TAKEN, BURST_FULL, BURST_EMPTY };
 
 struct burst_file {
 	uint64_t magic;
@@ -51,7 +56,13 @@ struct burst_file {
 	uint64_t most;            /* chunks there may be */
 	uint64_t chunks;          /* that were given out, or asked for beyond that */
 	uint64_t lost;            /* bursts, or parts, that found no room */
+	uint64_t empty;           /* chunks that may be used again */
+	uint64_t given;           /* chunks that were given out, those used again too */
+	uint64_t order[BURST_CHUNKS]; /* of the chunks: what was given before */
+	uint8_t state[BURST_CHUNKS];  /* enum burst_state */
 };
+
+_Static_assert(sizeof(struct burst_file) <= BURST_PAGE, "it has room");
 
 struct burst_chunk {
 	uint32_t process, thread;

@@ -69,35 +69,64 @@ static void put_sites(const struct trace_site *sites, uint32_t n, struct buf *ou
 	key_list_deinit(&keys);
 }
 
-void trace_writer_init(struct trace_writer *w, const struct trace_site *sites, uint32_t n,
-	uint64_t lost, uint64_t bursts, struct buf *out)
+#define REFERENCE_MOST 20 /* bytes of two numbers, at most */
+
+static uint8_t *put_uleb(uint8_t *at, uint64_t value)
 {
-	*w = (struct trace_writer){.out = out, .last = xcalloc(n + 1, sizeof *w->last)};
-	buf_uleb(out, 1);
-	put_sites(sites, n, out);
-	buf_uleb(out, lost);
-	buf_uleb(out, bursts);
+	for (; value >= 0x80; value >>= 7)
+		*at++ = (uint8_t)value | 0x80;
+	*at++ = (uint8_t)value;
+	return at;
+}
+
+static uint8_t *put_sleb(uint8_t *at, int64_t value)
+{
+	for (; value < -64 || value > 63; value >>= 7)
+		*at++ = (uint8_t)((value & 0x7f) | 0x80);
+	*at++ = (uint8_t)(value & 0x7f);
+	return at;
+}
+
+/* There are millions a second: room is made for all at once. */
+static void put_references(struct trace_writer *w, const struct trace_reference *r, size_t n)
+{
+	uint8_t *at;
+
+	buf_reserve(&w->body, n * REFERENCE_MOST);
+	at = w->body.p + w->body.n;
+	for (size_t i = 0; i < n; i++) {
+		at = put_uleb(at, r[i].site);
+		at = put_sleb(at, (int64_t)(r[i].address - w->last.p[r[i].site]));
+		w->last.p[r[i].site] = r[i].address;
+	}
+	w->body.n = (size_t)(at - w->body.p);
 }
 
 void trace_writer_put(struct trace_writer *w, const struct trace_burst *b)
 {
-	buf_uleb(w->out, b->process);
-	buf_uleb(w->out, b->thread);
-	buf_sleb(w->out, (int64_t)(b->time - w->time));
-	buf_uleb(w->out, b->n);
+	buf_uleb(&w->body, b->process);
+	buf_uleb(&w->body, b->thread);
+	buf_sleb(&w->body, (int64_t)(b->time - w->time));
+	buf_uleb(&w->body, b->n);
 	w->time = b->time;
-	for (size_t i = 0; i < b->n; i++) {
-		const struct trace_reference *r = &b->references[i];
-
-		buf_uleb(w->out, r->site);
-		buf_sleb(w->out, (int64_t)(r->address - w->last[r->site]));
-		w->last[r->site] = r->address;
-	}
+	w->bursts++;
+	for (size_t i = 0; i < b->n; i++)
+		while (b->references[i].site >= w->last.n)
+			*vec_add(&w->last) = 0;
+	put_references(w, b->references, b->n);
 }
 
-void trace_writer_deinit(struct trace_writer *w)
+void trace_writer_end(struct trace_writer *w, const struct trace_site *sites, uint32_t n,
+	uint64_t lost, struct buf *out)
 {
-	free(w->last);
+	buf_uleb(out, 1);
+	put_sites(sites, n, out);
+	buf_uleb(out, lost);
+	buf_uleb(out, w->bursts);
+	buf_put(out, w->body.p, w->body.n);
+	buf_deinit(&w->body);
+	vec_deinit(&w->last);
+	*w = (struct trace_writer){0};
 }
 
 /* ---- reading ---- */

@@ -9,6 +9,7 @@
 #ifndef CULPRIT_STORE_TRACES_H
 #define CULPRIT_STORE_TRACES_H
 
+#include "base/buf.h"
 #include "base/cursor.h"
 #include "base/vec.h"
 #include "store/keys.h"
@@ -17,8 +18,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct buf;
 
 enum trace_kind {
 	TRACE_LOAD = 1,
@@ -60,16 +59,16 @@ struct trace_burst {
 /* Registered by the store. */
 extern const struct blob_type blob_trace;
 
-/* Writes a profile of one part: all places first, then bursts one by one. */
+/* Writes a profile of one part: bursts one by one, at last the places. Zeroed at first. */
 struct trace_writer {
-	struct buf *out;
-	uint64_t *last; /* by site: the address before */
-	uint64_t time;
+	struct buf body;
+	VEC(uint64_t) last; /* by site: the address before */
+	uint64_t time, bursts;
 };
-void trace_writer_init(struct trace_writer *w, const struct trace_site *sites, uint32_t n,
-	uint64_t lost, uint64_t bursts, struct buf *out);
 void trace_writer_put(struct trace_writer *w, const struct trace_burst *b);
-void trace_writer_deinit(struct trace_writer *w);
+/* Appends the profile; nothing is left in the writer. */
+void trace_writer_end(struct trace_writer *w, const struct trace_site *sites, uint32_t n,
+	uint64_t lost, struct buf *out);
 
 struct trace_reader {
 	VEC(struct trace_site) sites; /* of this part */

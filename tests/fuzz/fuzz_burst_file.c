@@ -1,7 +1,10 @@
 /* Bursts as a program may have left them: any bytes behind the first page of the file. */
 #include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "burst/file.h"
+#include "burst/reader.h"
 #include "fuzz/blob_rig.h"
 #include "rt/burst.h"
 #include "store/traces.h"
@@ -28,24 +31,43 @@ static void make_map(struct burst_map *map)
 	}
 }
 
+/* Half of the inputs are read while a program seems to run: as a chunk that is full. */
+static int make_file(const uint8_t *data, size_t size, char *path, size_t n)
+{
+	struct burst_file *file = xcalloc(1, BURST_PAGE);
+	int fd = memfd_create("bursts", MFD_CLOEXEC);
+
+	*file = (struct burst_file){
+		.magic = BURST_MAGIC, .most = 1, .chunks = size & 2 ? 1 : 9, .given = 5};
+	file->state[0] = size & 1 ? BURST_FULL : BURST_TAKEN;
+	require(write(fd, file, BURST_PAGE) == BURST_PAGE);
+	require(write(fd, data, size) == (ssize_t)size);
+	free(file);
+	snprintf(path, n, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *file = xcalloc(1, BURST_PAGE + size);
+	struct burst_reader *reader;
 	struct burst_map map;
 	struct burst_sum sum;
 	struct buf packed = {0};
 	uint64_t weight;
+	char path[64];
+	int fd = make_file(data, size, path, sizeof path);
 
-	*(struct burst_file *)file = (struct burst_file){.magic = BURST_MAGIC};
-	if (size)
-		memcpy(file + BURST_PAGE, data, size);
 	make_map(&map);
-	require(!burst_file_parse(file, BURST_PAGE + size, &map, 1, &packed, &sum));
+	require(!burst_reader_create(path, &map, 1, &reader, NULL));
+	burst_reader_drain(reader);
+	burst_reader_end(reader, &packed, &sum);
 	require(!blob_trace.weight(packed.p, packed.n, &weight));
 	require(weight == sum.events);
-	require(burst_file_parse(file, BURST_PAGE - 1, &map, 1, &packed, &sum) == -EBADMSG);
+	burst_reader_destroy(reader);
+	require(!ftruncate(fd, BURST_PAGE - 1));
+	require(burst_reader_create(path, &map, 1, &reader, NULL) == -EBADMSG);
 	buf_deinit(&packed);
 	burst_map_deinit(&map);
-	free(file);
+	close(fd);
 	return 0;
 }

@@ -11,11 +11,10 @@ static void make_trace(struct buf *out)
 {
 	struct trace_site site = {1, 0x1000, 0x1000, TRACE_LOAD, 8};
 	struct trace_reference touched[] = {{0, 0x1000}, {0, 0x1010}, {0, 0x2000}};
-	struct trace_writer w;
+	struct trace_writer w = {0};
 
-	trace_writer_init(&w, &site, 1, 0, 1, out);
 	trace_writer_put(&w, &(struct trace_burst){1, 1, UINT64_MAX, touched, 3});
-	trace_writer_deinit(&w);
+	trace_writer_end(&w, &site, 1, 0, out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

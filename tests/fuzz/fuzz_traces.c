@@ -4,13 +4,12 @@
 
 static void copy_part(struct trace_reader *r, struct buf *out)
 {
-	struct trace_writer w;
+	struct trace_writer w = {0};
 	struct trace_burst b;
 
-	trace_writer_init(&w, r->sites.p, (uint32_t)r->sites.n, r->lost, r->bursts, out);
 	while (trace_reader_next(r, &b) > 0)
 		trace_writer_put(&w, &b);
-	trace_writer_deinit(&w);
+	trace_writer_end(&w, r->sites.p, (uint32_t)r->sites.n, r->lost, out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

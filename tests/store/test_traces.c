@@ -22,12 +22,11 @@ static const struct trace_burst bursts[] = {
 
 static void pack(size_t n, uint64_t lost, struct buf *out)
 {
-	struct trace_writer w;
+	struct trace_writer w = {0};
 
-	trace_writer_init(&w, sites, COUNT(sites), lost, n, out);
 	for (size_t i = 0; i < n; i++)
 		trace_writer_put(&w, &bursts[i]);
-	trace_writer_deinit(&w);
+	trace_writer_end(&w, sites, COUNT(sites), lost, out);
 }
 
 static void assert_bursts(struct trace_reader *r, size_t n)
