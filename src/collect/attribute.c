@@ -337,8 +337,7 @@ static uint64_t site_context(struct journey *j, uint32_t callee, uint64_t site)
 	if (image == callee)
 		return VALUE_CONTEXT_SITE | at;
 	img = image_cache_use(j->a->images, image);
-	return VALUE_CONTEXT_FAR |
-	       VALUE_CONTEXT_KEY(edge_image_key(img->kind, &img->id, img->path)) | at;
+	return VALUE_CONTEXT_FAR | VALUE_CONTEXT_KEY(img->key) | at;
 }
 
 static void take_value(void *arg, uint64_t pc, unsigned kind, uint64_t site, uint64_t value)

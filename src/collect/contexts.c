@@ -5,7 +5,6 @@
 #include "collect/driver.h"
 #include "collect/image_cache.h"
 #include "image/frames.h"
-#include "store/edges.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -77,9 +76,7 @@ void contexts_destroy(struct contexts *c)
 
 uint64_t contexts_key(const struct contexts *c, uint32_t image)
 {
-	const struct cached_image *img = image_cache_get(c->images, image);
-
-	return edge_image_key(img->kind, &img->id, img->path);
+	return image_cache_get(c->images, image)->key;
 }
 
 const struct frames *contexts_rows(struct contexts *c, uint32_t image)
@@ -105,14 +102,13 @@ static uint64_t procedure_at(struct contexts *c, uint32_t image, uint64_t vaddr)
 {
 	const struct cached_image *img = image_cache_get(c->images, image);
 	ssize_t found = footprint_find(&img->footprint, vaddr);
-	const struct procedure *p;
+	uint64_t start;
 	struct image *im;
 
 	if (found >= 0)
 		return img->footprint.procedures.p[found].start;
 	im = image_cache_functions(c->images, c->processes, image);
-	p = im ? image_procedure_at(im, vaddr) : NULL;
-	return p ? p->start : 0;
+	return im && image_procedure_start(im, vaddr, &start) ? start : 0;
 }
 
 struct program *contexts_program(struct contexts *c, uint64_t key)

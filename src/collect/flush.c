@@ -310,7 +310,7 @@ static uint64_t target_key(const struct flush *f, uint32_t target)
 	if (!target)
 		return 0;
 	img = image_cache_use(f->images, target - 1);
-	return edge_image_key(img->kind, &img->id, img->path);
+	return img->key;
 }
 
 static int write_edges(

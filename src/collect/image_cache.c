@@ -8,6 +8,7 @@
 #include "collect/process.h"
 #include "image/jit.h"
 #include "image/kernel.h"
+#include "store/edges.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -77,6 +78,11 @@ static struct identity_entry identity_key(const struct image_id *id)
 	return key;
 }
 
+static void set_key(struct cached_image *img)
+{
+	img->key = edge_image_key(img->kind, &img->id, img->path);
+}
+
 static uint32_t add_image(
 	struct image_cache *c, enum image_kind kind, const char *path, const struct image_id *id)
 {
@@ -99,6 +105,7 @@ static uint32_t add_image(
 		if (fresh)
 			entry->number = n;
 	}
+	set_key(&c->images.p[n]);
 	return n;
 }
 
@@ -155,8 +162,10 @@ static void attach(struct image_cache *c, uint32_t n, struct image *im, bool hol
 		img->segments = xmemdup(segments, count * sizeof *segments);
 		img->nsegments = count;
 	}
-	if (!img->id.size)
+	if (!img->id.size) {
 		img->id = *image_id(im);
+		set_key(img);
+	}
 	if (!holds_file)
 		return;
 	if (c->held.n == HELD_MOST)

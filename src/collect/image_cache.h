@@ -36,6 +36,7 @@ struct cached_image {
 	enum image_kind kind;
 	char *path; /* NULL: a free number */
 	struct image_id id;
+	uint64_t key;             /* what stands for it in profiles (store/edges.h) */
 	struct segment *segments; /* none while the file could not be opened */
 	size_t nsegments;
 	struct footprint footprint;

@@ -226,6 +226,12 @@ const struct procedure *image_procedure_at(struct image *im, uint64_t vaddr)
 	return procedures_at(&im->procedures, vaddr);
 }
 
+bool image_procedure_start(struct image *im, uint64_t vaddr, uint64_t *start)
+{
+	need_functions(im);
+	return procedures_start(&im->procedures, vaddr, start);
+}
+
 size_t image_procedures(struct image *im, const struct procedure **out)
 {
 	need_functions(im);

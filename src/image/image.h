@@ -112,6 +112,8 @@ bool segments_vaddr(const struct segment *s, size_t n, uint64_t offset, uint64_t
 
 /* The procedure that covers vaddr, or NULL when the image has no code there. */
 const struct procedure *image_procedure_at(struct image *im, uint64_t vaddr);
+/* Only where that one starts, which is much cheaper; false when the image has no code there. */
+bool image_procedure_start(struct image *im, uint64_t vaddr, uint64_t *start);
 size_t image_procedures(struct image *im, const struct procedure **out); /* by start */
 
 /* The procedures that have a name and whose name the caller likes; the others are not even made. */

@@ -191,46 +191,77 @@ static const struct procedure *make_row(struct procedures *ps, size_t i)
 	return m->p;
 }
 
-/* row and fragment count those that start at or before vaddr; none covers it. */
-static const struct procedure *make_gap(
-	struct procedures *ps, uint64_t vaddr, size_t row, size_t fragment)
+/* Where an address is. */
+struct spot {
+	size_t row, fragment; /* how many begin at or before it */
+	size_t number;        /* of the row that has it, itself or as a fragment */
+	struct range gap;     /* if none has */
+};
+
+static bool find_gap(const struct procedures *ps, uint64_t vaddr, struct spot *s)
 {
 	size_t area = vec_up_to(&ps->areas, vaddr);
 	if (!area || vaddr - ps->areas.p[area - 1].start >= ps->areas.p[area - 1].size)
-		return NULL;
+		return false;
 	uint64_t start = ps->areas.p[area - 1].start;
 	uint64_t end = start + ps->areas.p[area - 1].size;
 
-	if (row && start_of(&ps->rows.p[row - 1]) + ps->rows.p[row - 1].size > start)
-		start = start_of(&ps->rows.p[row - 1]) + ps->rows.p[row - 1].size;
-	if (fragment) {
-		const struct fragment_row *f = &ps->fragments.p[fragment - 1];
+	if (s->row && start_of(&ps->rows.p[s->row - 1]) + ps->rows.p[s->row - 1].size > start)
+		start = start_of(&ps->rows.p[s->row - 1]) + ps->rows.p[s->row - 1].size;
+	if (s->fragment) {
+		const struct fragment_row *f = &ps->fragments.p[s->fragment - 1];
 		start = f->start + f->size > start ? f->start + f->size : start;
 	}
-	if (row < ps->rows.n && start_of(&ps->rows.p[row]) < end)
-		end = start_of(&ps->rows.p[row]);
-	if (fragment < ps->fragments.n && ps->fragments.p[fragment].start < end)
-		end = ps->fragments.p[fragment].start;
+	if (s->row < ps->rows.n && start_of(&ps->rows.p[s->row]) < end)
+		end = start_of(&ps->rows.p[s->row]);
+	if (s->fragment < ps->fragments.n && ps->fragments.p[s->fragment].start < end)
+		end = ps->fragments.p[s->fragment].start;
+	s->gap = (struct range){.start = start, .size = end - start};
+	return true;
+}
+
+static bool find_row(const struct procedures *ps, uint64_t vaddr, struct spot *s)
+{
+	s->row = vec_up_to(&ps->rows, vaddr);
+	s->fragment = 0;
+	s->number = s->row - 1;
+	if (s->row && vaddr - start_of(&ps->rows.p[s->number]) < ps->rows.p[s->number].size)
+		return true;
+	s->fragment = vec_up_to(&ps->fragments, vaddr);
+	if (!s->fragment)
+		return false;
+	const struct fragment_row *f = &ps->fragments.p[s->fragment - 1];
+	s->number = f->owner;
+	return vaddr - f->start < f->size;
+}
+
+static const struct procedure *make_gap(struct procedures *ps, const struct range *r)
+{
 	bool fresh;
-	struct made *m = hmap_put(&ps->made, &start, &fresh);
-	struct procedure gap = {.start = start, .nranges = 1, .source = PROCEDURE_GAP};
+	struct made *m = hmap_put(&ps->made, &r->start, &fresh);
+	struct procedure gap = {.start = r->start, .nranges = 1, .source = PROCEDURE_GAP};
 	if (fresh)
-		new_procedure(ps, &gap, end - start, &m->p);
+		new_procedure(ps, &gap, r->size, &m->p);
 	return m->p;
 }
 
 const struct procedure *procedures_at(struct procedures *ps, uint64_t vaddr)
 {
-	size_t row = vec_up_to(&ps->rows, vaddr);
-	if (row && vaddr - start_of(&ps->rows.p[row - 1]) < ps->rows.p[row - 1].size)
-		return make_row(ps, row - 1);
-	size_t fragment = vec_up_to(&ps->fragments, vaddr);
-	if (fragment) {
-		const struct fragment_row *f = &ps->fragments.p[fragment - 1];
-		if (vaddr - f->start < f->size)
-			return make_row(ps, f->owner);
-	}
-	return make_gap(ps, vaddr, row, fragment);
+	struct spot s;
+	if (find_row(ps, vaddr, &s))
+		return make_row(ps, s.number);
+	return find_gap(ps, vaddr, &s) ? make_gap(ps, &s.gap) : NULL;
+}
+
+bool procedures_start(const struct procedures *ps, uint64_t vaddr, uint64_t *start)
+{
+	struct spot s;
+	bool found = find_row(ps, vaddr, &s);
+	if (found)
+		*start = start_of(&ps->rows.p[s.number]);
+	else if ((found = find_gap(ps, vaddr, &s)))
+		*start = s.gap.start;
+	return found;
 }
 
 size_t procedures_all(struct procedures *ps, const struct procedure **out)

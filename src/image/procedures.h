@@ -6,6 +6,7 @@
 #ifndef CULPRIT_IMAGE_PROCEDURES_H
 #define CULPRIT_IMAGE_PROCEDURES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,8 @@ void procedures_finish(struct procedures *ps); /* orders fragments, gives back s
  * is a gap from the row before to the row behind, made when asked for.
  */
 const struct procedure *procedures_at(struct procedures *ps, uint64_t vaddr);
+/* Only where it starts; nothing is made. */
+bool procedures_start(const struct procedures *ps, uint64_t vaddr, uint64_t *start);
 size_t procedures_all(struct procedures *ps, const struct procedure **out);
 void procedures_search(
 	struct procedures *ps, image_likes_fn *likes, image_found_fn *found, void *arg);

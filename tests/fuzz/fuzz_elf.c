@@ -19,8 +19,11 @@ static void ask(struct image *im)
 	for (size_t i = 0; i < count; i++) {
 		for (uint32_t r = 0; r < all[i].nranges; r++) {
 			const struct range *range = &all[i].ranges[r];
+			uint64_t start;
 			if (image_procedure_at(im, range->start) != &all[i] ||
-				image_procedure_at(im, range->start + range->size - 1) != &all[i])
+				image_procedure_at(im, range->start + range->size - 1) != &all[i] ||
+				!image_procedure_start(im, range->start, &start) ||
+				start != all[i].start)
 				abort();
 			code.n = 0;
 			if (range->size < 1 << 16)

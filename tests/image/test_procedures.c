@@ -53,6 +53,27 @@ static void test_gaps(void **state)
 	procedures_deinit(&ps);
 }
 
+/* Who asks where one starts only hears the same. */
+static void test_starts(void **state)
+{
+	(void)state;
+	struct procedures ps = {0};
+	procedures_add_area(&ps, 0x1000, 0x800);
+	procedures_add_area(&ps, 0x1a00, 0x100);
+	add(&ps, 0x1100, 0x80, "f");
+	add(&ps, 0x1200, 0x100, NULL);
+	procedures_add_fragment(&ps, 1, 0x1010, 0x10);
+	procedures_finish(&ps);
+	for (uint64_t at = 0xff0; at < 0x1c00; at++) {
+		uint64_t start = 0;
+		bool found = procedures_start(&ps, at, &start);
+		const struct procedure *p = procedures_at(&ps, at);
+		assert_int_equal(found, p != NULL);
+		assert_int_equal(start, p ? p->start : 0);
+	}
+	procedures_deinit(&ps);
+}
+
 static void test_forget(void **state)
 {
 	(void)state;
@@ -128,6 +149,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_look_up),
 		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_starts),
 		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_forget),
 		cmocka_unit_test(test_all),
