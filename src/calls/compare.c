@@ -22,24 +22,25 @@ static void add_path(struct call_score *sum, enum call_verdict v, uint32_t degre
 	sum->degrees[degree - 1].weight += weight;
 }
 
-/* Who called the frame that the map asks for; false when it asks for nothing. */
-static bool ask(const struct call_comparison *c, const struct unfolded_context *all,
-	const struct unfolded_context *one, const struct call_frame *frame,
-	struct call_frame *caller)
+/* Who called the frames that the map asks for. */
+static void ask(const struct call_comparison *c, const struct unfolded_context *all,
+	const struct unfolded_context *one, const struct call_frame *frame, struct call_told *told)
 {
 	const struct call_tree *from = call_map_tree(c->truth);
-	int64_t height;
+	int64_t heights[CALL_TOLD];
 
-	if (!call_map_ask(c->map, one->kind, frame, &height))
-		return false;
-	while (one->height > height && one->caller != CALL_NONE)
-		one = &all[one->caller];
-	/* Elsewhere the word is no return address. */
-	*caller = (struct call_frame){0};
-	if (one->height == height && one->caller != CALL_NONE)
-		*caller = frame_of(from, &all[one->caller]);
-	caller->height = height;
-	return true;
+	told->n = call_map_ask(c->map, one->kind, frame, heights);
+	for (size_t i = 0; i < told->n; i++) {
+		const struct unfolded_context *at = one;
+
+		while (at->height > heights[i] && at->caller != CALL_NONE)
+			at = &all[at->caller];
+		/* Elsewhere the word is no return address. */
+		told->callers[i] = (struct call_frame){0};
+		if (at->height == heights[i] && at->caller != CALL_NONE)
+			told->callers[i] = frame_of(from, &all[at->caller]);
+		told->callers[i].height = heights[i];
+	}
 }
 
 /* The path of a context of the truth, in the map that is judged. */
@@ -48,14 +49,14 @@ static void compare_one(const struct call_comparison *c, const struct unfolded_c
 {
 	const struct call_tree *from = call_map_tree(c->truth);
 	uint32_t node = call_tree_copy_path(call_map_tree(c->map), from, one->path);
-	bool told = c->key == CALL_BY_CALLER;
-	struct call_frame frame = frame_of(from, one), caller;
+	struct call_frame frame = frame_of(from, one);
+	struct call_told told = {.n = 0};
 	struct call_answer answer;
 	enum call_verdict v;
 
-	if (told)
-		told = ask(c, all, one, &frame, &caller);
-	v = call_map_judge(c->map, one->kind, &frame, told ? &caller : NULL, node, &answer);
+	if (c->key == CALL_BY_CALLER)
+		ask(c, all, one, &frame, &told);
+	v = call_map_judge(c->map, one->kind, &frame, &told, node, &answer);
 	add_path(sum, v, answer.degree, weight);
 	if (c->wrong && v > PATH_FIRST)
 		c->wrong(c->arg, v, one->path, answer.node, weight);

@@ -109,9 +109,9 @@ struct candidate *call_map_candidate(const struct call_map *m, const struct plac
 	return NULL;
 }
 
-/* Those that have the caller; else those that it says nothing of; else all. */
+/* Those that have the callers; else those that these say nothing of; else all. */
 uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
-	const struct call_frame *frame, const struct call_frame *caller, uint32_t *others)
+	const struct call_frame *frame, const struct call_told *told, uint32_t *others)
 {
 	struct place_key key = call_map_key(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
@@ -120,7 +120,7 @@ uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 
 	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next) {
 		const struct candidate *c = &m->candidates.p[i];
-		enum call_match match = call_map_match(m, i, caller);
+		enum call_match match = call_map_match(m, i, told);
 
 		n[match]++;
 		if (!best[match] || is_likelier(m, c, best[match]))
@@ -131,7 +131,9 @@ uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 			*others = n[i] - 1;
 			return best[i]->node;
 		}
-	return call_map_find(m, kind, frame, others);
+	/* None is sure then, even if it is the only one. */
+	*others = n[CALL_MATCH_NOT];
+	return best[CALL_MATCH_NOT] ? best[CALL_MATCH_NOT]->node : CALL_NONE;
 }
 
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
@@ -218,7 +220,7 @@ static uint32_t verdict_node(const struct call_map *m, enum call_verdict v)
 }
 
 enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
-	const struct call_frame *frame, const struct call_frame *caller, uint32_t node,
+	const struct call_frame *frame, const struct call_told *told, uint32_t node,
 	struct call_answer *answer)
 {
 	struct place_key key = call_map_key(kind, frame);
@@ -230,9 +232,7 @@ enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 		answer->node = best = call_map_guess(m, kind, frame);
 		return best == CALL_NONE ? PATH_MISSING : best == node ? PATH_FIRST : PATH_WRONG;
 	}
-	best = caller ? call_map_find_called(m, kind, frame, caller, &others)
-		      : call_map_find(m, kind, frame, &others);
-	answer->node = best;
+	answer->node = best = call_map_find_called(m, kind, frame, told, &others);
 	if (best == node)
 		return others ? PATH_FIRST : PATH_PRECISE;
 	return call_map_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;

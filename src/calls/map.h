@@ -105,22 +105,26 @@ size_t call_map_join(const struct call_map *m, enum stack_kind kind,
  */
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, uint32_t *others);
+
+/* Callers that a sample has told. Heights are not their own but of the frames that they called. */
+#define CALL_TOLD 3
+struct call_told {
+	size_t n;
+	struct call_frame callers[CALL_TOLD];
+};
+
 /*
- * Where there are several: the frame, by its height, whose caller tells them apart best. It may be
- * further out. False when there is nothing to tell.
+ * The frames, by their heights, whose callers tell the paths of a place apart, the best first; they
+ * may be further out. Then those that others are known to call as well, which might be there.
  */
-bool call_map_ask(const struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
-	int64_t *height);
-/*
- * The likeliest among those that have this caller; of all if none has. The caller's height is not
- * its own but that of the frame that it called: modulo CALL_HEIGHT_TOLD, which is what samples
- * tell; 0: of the frame itself.
- */
-#define CALL_HEIGHT_TOLD (8 << 16)
-bool call_map_has_caller(const struct call_map *m, enum stack_kind kind,
-	const struct call_frame *frame, const struct call_frame *caller);
+size_t call_map_ask(const struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
+	int64_t heights[CALL_TOLD]);
+/* The likeliest among those that have these callers; of all if none has. */
 uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
-	const struct call_frame *frame, const struct call_frame *caller, uint32_t *others);
+	const struct call_frame *frame, const struct call_told *told, uint32_t *others);
+/* Whether there is one that has them. */
+bool call_map_has_callers(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_told *told);
 
 /*
  * The likeliest path to a frame that was never seen at this height: by callers that were seen as
@@ -130,15 +134,14 @@ uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame);
 
 /*
- * What a path of the map's tree says of the answer that the map gives for its innermost frame; the
- * caller may be NULL.
+ * What a path of the map's tree says of the answer that the map gives for its innermost frame.
  */
 struct call_answer {
 	uint32_t node;   /* CALL_NONE: there is none */
 	uint32_t degree; /* how many paths have this place; 0: it was never seen */
 };
 enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
-	const struct call_frame *frame, const struct call_frame *caller, uint32_t node,
+	const struct call_frame *frame, const struct call_told *told, uint32_t node,
 	struct call_answer *answer);
 
 /* Stacks that were taken at random, by verdict. */

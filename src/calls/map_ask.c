@@ -1,11 +1,12 @@
 /*
- * Which return address of a stack tells apart the paths that share a place: often not the innermost
- * frame's, since paths that differ far outside may be called alike from there on. So a stack is
- * looked at just far enough (the paper's section 6.4), in one word.
+ * Which return addresses of a stack tell apart the paths that share a place: often not the
+ * innermost frame's, since paths that differ far outside may be called alike from there on. So a
+ * stack is looked at just far enough (the paper's section 6.4), in a few words.
  */
 #include "calls/map_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	ASK_MOST = 32,  /* paths that are told apart */
@@ -48,46 +49,79 @@ static uint32_t frame_at(const struct call_map *m, uint32_t candidate, int64_t h
 	return CALL_NONE;
 }
 
-/* Who called the frame at a height; CALL_NONE: there is none, so the word says something else. */
-static uint32_t caller_at(const struct call_map *m, uint32_t candidate, int64_t height)
-{
-	uint32_t frame = frame_at(m, candidate, height);
-
-	return frame == CALL_NONE ? CALL_NONE : m->candidates.p[frame].caller;
-}
-
-static bool is_told_alike(const struct call_map *m, uint32_t a, uint32_t b)
-{
-	if (a == CALL_NONE || b == CALL_NONE)
-		return a == b;
-	return is_same(place_of(m, a), place_of(m, b));
-}
+/* A frame of a path, and who called it. */
+struct link {
+	int64_t height;
+	uint32_t caller; /* CALL_NONE */
+};
 
 /* The paths that share a place. */
 struct rivals {
 	uint32_t at[ASK_MOST];
 	uint64_t weight[ASK_MOST];
+	uint32_t group[ASK_MOST]; /* those that are told alike by what is asked so far */
 	size_t n;
+	struct link chain[ASK_MOST][ASK_DEEP]; /* from the innermost frame on */
+	size_t nchain[ASK_MOST];
 };
 
-/* What would be named right if the word at this height were told. */
-static uint64_t told_by(const struct call_map *m, const struct rivals *r, int64_t height)
+/* Who called the frame at a height; CALL_NONE: there is none, so the word says something else. */
+static uint32_t caller_at(const struct rivals *r, size_t rival, int64_t height)
+{
+	const struct link *chain = r->chain[rival];
+	size_t low = 0, high = r->nchain[rival];
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (chain[middle].height > height)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < r->nchain[rival] && chain[low].height == height ? chain[low].caller
+								     : CALL_NONE;
+}
+
+static bool is_told_alike(const struct call_map *m, uint32_t a, uint32_t b)
+{
+	if (a == b || a == CALL_NONE || b == CALL_NONE)
+		return a == b;
+	return is_same(place_of(m, a), place_of(m, b));
+}
+
+/* Groups by what is told of this frame as well; false when that makes no difference. */
+static bool group_by(
+	const struct call_map *m, const struct rivals *r, int64_t height, uint32_t *group)
 {
 	uint32_t callers[ASK_MOST];
-	uint64_t sum = 0;
+	bool alike = true;
+
+	for (size_t i = 0; i < r->n; i++) {
+		callers[i] = caller_at(r, i, height);
+		alike = alike && is_told_alike(m, callers[0], callers[i]);
+	}
+	if (alike)
+		return false;
+	for (uint32_t i = 0; i < r->n; i++) {
+		group[i] = i;
+		for (uint32_t k = 0; k < i && group[i] == i; k++)
+			if (r->group[i] == r->group[k] && is_told_alike(m, callers[i], callers[k]))
+				group[i] = group[k];
+	}
+	return true;
+}
+
+/* What would be named right: the likeliest of each group. */
+static uint64_t weigh(const struct rivals *r, const uint32_t *group)
+{
+	uint64_t best[ASK_MOST] = {0}, sum = 0;
 
 	for (size_t i = 0; i < r->n; i++)
-		callers[i] = caller_at(m, r->at[i], height);
-	for (size_t i = 0; i < r->n; i++) {
-		bool best = true;
-
-		for (size_t k = 0; k < r->n && best; k++)
-			if (is_told_alike(m, callers[i], callers[k]))
-				best = r->weight[i] > r->weight[k] ||
-				       (r->weight[i] == r->weight[k] && i <= k);
-		if (best)
-			sum += r->weight[i];
-	}
+		if (r->weight[i] > best[group[i]])
+			best[group[i]] = r->weight[i];
+	for (size_t i = 0; i < r->n; i++)
+		sum += best[i];
 	return sum;
 }
 
@@ -96,38 +130,84 @@ static void list_rivals(const struct call_map *m, const struct place *p, struct 
 	out->n = 0;
 	for (uint32_t i = p->first; i != CALL_NONE && out->n < ASK_MOST;
 		i = m->candidates.p[i].next) {
+		struct link *chain = out->chain[out->n];
+		size_t deep = 0;
+
+		for (uint32_t at = i; at != CALL_NONE && deep < ASK_DEEP; deep++) {
+			chain[deep].height = height_of(m, at);
+			at = chain[deep].caller = m->candidates.p[at].caller;
+		}
+		out->nchain[out->n] = deep;
+		out->group[out->n] = 0;
 		out->at[out->n] = i;
 		out->weight[out->n++] = weight_of(m, i);
 	}
 }
 
-/* The frames of a few are tried: those that others differ in are among them. */
-bool call_map_ask(const struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
-	int64_t *height)
+/*
+ * The frame that tells most; false when nothing tells more than is told already. The frames of a
+ * few are tried: those that others differ in are among them.
+ */
+static bool find_telling(const struct call_map *m, struct rivals *r, int64_t *height)
+{
+	uint32_t group[ASK_MOST], better[ASK_MOST];
+	uint64_t before = weigh(r, r->group), best = before;
+
+	for (size_t i = 0; i < r->n && i < ASK_RIVALS; i++)
+		for (size_t deep = 0; deep < r->nchain[i]; deep++) {
+			int64_t at = r->chain[i][deep].height;
+			uint64_t sum = group_by(m, r, at, group) ? weigh(r, group) : 0;
+
+			if (sum > best) {
+				best = sum;
+				*height = at;
+				memcpy(better, group, sizeof better);
+			}
+		}
+	if (best > before)
+		memcpy(r->group, better, sizeof better);
+	return best > before;
+}
+
+static bool is_among(const int64_t *heights, size_t n, int64_t height)
+{
+	while (n--)
+		if (heights[n] == height)
+			return true;
+	return false;
+}
+
+/* Where the likeliest path may have a rival that nobody has seen, from the innermost frame on. */
+static size_t add_doubts(const struct call_map *m, enum stack_kind kind, uint32_t at,
+	int64_t heights[CALL_TOLD], size_t n)
+{
+	for (unsigned deep = 0; deep < ASK_DEEP && at != CALL_NONE && n < CALL_TOLD; deep++) {
+		const struct candidate *c = &m->candidates.p[at];
+		int64_t height = height_of(m, at);
+
+		if (!is_among(heights, n, height) && call_map_is_doubtful(m, kind, c))
+			heights[n++] = height;
+		at = c->caller;
+	}
+	return n;
+}
+
+size_t call_map_ask(const struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
+	int64_t heights[CALL_TOLD])
 {
 	struct place_key key = call_map_key(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
-	struct rivals r = {.n = 0};
-	uint64_t best = 0;
+	struct rivals r;
+	size_t n = 0, first = 0;
 
-	*height = frame->height;
-	if (!p || p->n < 2)
-		return false;
+	if (!p)
+		return 0;
 	list_rivals(m, p, &r);
-	for (size_t i = 0; i < r.n && i < ASK_RIVALS; i++) {
-		uint32_t at = r.at[i];
-
-		for (unsigned deep = 0; deep < ASK_DEEP && at != CALL_NONE; deep++) {
-			uint64_t told = told_by(m, &r, height_of(m, at));
-
-			if (told > best) {
-				best = told;
-				*height = height_of(m, at);
-			}
-			at = m->candidates.p[at].caller;
-		}
-	}
-	return true;
+	while (n < CALL_TOLD && r.n > 1 && find_telling(m, &r, &heights[n]))
+		n++;
+	for (size_t i = 1; i < r.n; i++)
+		first = r.weight[i] > r.weight[first] ? i : first;
+	return add_doubts(m, kind, r.at[first], heights, n);
 }
 
 /* Who is below its first caller and not its last in the tree, since it was called again, has that
@@ -141,17 +221,12 @@ static bool has_parent(
 	return parent != CALL_NONE && is_same(&call_tree_node(m->tree, parent)->at, &at);
 }
 
-enum call_match call_map_match(
+static enum call_match match_one(
 	const struct call_map *m, uint32_t candidate, const struct call_frame *caller)
 {
 	const struct call_place at = {.image = caller->image, .procedure = caller->procedure};
-	int64_t height = height_of(m, candidate);
-	uint32_t frame = candidate, above;
+	uint32_t frame = frame_at(m, candidate, caller->height), above;
 
-	if (caller->height)
-		height -= ((height - caller->height) % CALL_HEIGHT_TOLD + CALL_HEIGHT_TOLD) %
-			  CALL_HEIGHT_TOLD;
-	frame = frame_at(m, candidate, height);
 	if (frame == CALL_NONE)
 		return CALL_MATCH_SILENT;
 	above = m->candidates.p[frame].caller;
@@ -161,14 +236,28 @@ enum call_match call_map_match(
 	return CALL_MATCH_NOT;
 }
 
-bool call_map_has_caller(const struct call_map *m, enum stack_kind kind,
-	const struct call_frame *frame, const struct call_frame *caller)
+enum call_match call_map_match(
+	const struct call_map *m, uint32_t candidate, const struct call_told *told)
+{
+	enum call_match match = CALL_MATCH_SILENT;
+
+	for (size_t i = 0; i < told->n && match != CALL_MATCH_NOT; i++) {
+		enum call_match one = match_one(m, candidate, &told->callers[i]);
+
+		if (one != CALL_MATCH_SILENT)
+			match = one;
+	}
+	return match;
+}
+
+bool call_map_has_callers(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_told *told)
 {
 	struct place_key key = call_map_key(kind, frame);
 	const struct place *p = hmap_get(&m->places, &key);
 
 	for (uint32_t i = p ? p->first : CALL_NONE; i != CALL_NONE; i = m->candidates.p[i].next)
-		if (call_map_match(m, i, caller) == CALL_MATCH)
+		if (call_map_match(m, i, told) == CALL_MATCH)
 			return true;
 	return false;
 }

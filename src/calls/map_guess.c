@@ -85,3 +85,28 @@ int64_t call_map_usual_step(const struct call_map *m, uint64_t image, uint64_t p
 	}
 	return down;
 }
+
+bool call_map_is_doubtful(const struct call_map *m, enum stack_kind kind, const struct candidate *c)
+{
+	const struct call_place *at = &call_tree_node(m->tree, c->node)->at;
+	int64_t height = (int64_t)call_tree_node(m->tree, c->leaf)->at.procedure;
+	struct procedure_key key = {at->image, at->procedure};
+	const struct called *called = hmap_get(&m->called, &key);
+	struct call_height by = {.node = CALL_NONE};
+
+	if (c->caller != CALL_NONE)
+		call_map_height(m, c->caller, &by);
+	for (uint32_t i = called ? called->first : CALL_NONE; i != CALL_NONE;
+		i = m->steps.p[i].next) {
+		const struct step *s = &m->steps.p[i];
+		struct place_key up = {
+			s->caller.image, s->caller.procedure, height - s->down, kind};
+
+		if (up.height == by.frame.height && up.image == by.frame.image &&
+			up.procedure == by.frame.procedure)
+			continue;
+		if (hmap_get(&m->places, &up))
+			return true;
+	}
+	return false;
+}

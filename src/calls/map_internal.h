@@ -79,15 +79,19 @@ struct candidate *call_map_candidate(
 void call_map_learn_step(struct call_map *m, const struct call_frame *callee,
 	const struct call_frame *caller, uint64_t count);
 
-/* Whether a candidate has this caller (call_map_find_called). */
+/* Whether a candidate has these callers (call_map_find_called). */
 enum call_match {
 	CALL_MATCH,
-	CALL_MATCH_SILENT, /* it has no frame there, so the word says nothing of it */
+	CALL_MATCH_SILENT, /* it has no frames there, so the words say nothing of it */
 	CALL_MATCH_NOT,
 	CALL_MATCHES,
 };
 enum call_match call_map_match(
-	const struct call_map *m, uint32_t candidate, const struct call_frame *caller);
+	const struct call_map *m, uint32_t candidate, const struct call_told *told);
+
+/* Whether others were seen to call this frame's procedure, and are known where they would be. */
+bool call_map_is_doubtful(
+	const struct call_map *m, enum stack_kind kind, const struct candidate *c);
 
 /* Of a map that was read: takes the steps to callers from the node on, whose names it has all. */
 void call_map_name(struct call_map *m, const struct call_place *at);

@@ -26,6 +26,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* A process still runs a little in the kernel after its exit was recorded. */
@@ -176,6 +177,17 @@ static uint64_t owner_of(struct attribution *a, const struct process *p, bool ri
 	return owner;
 }
 
+static void take_callers(struct attribution *a, struct process *p, const struct sample *s,
+	struct context_sample *out)
+{
+	for (unsigned i = 0; i < DRIVER_CALLERS && s->caller[i]; i++) {
+		struct context_caller *c = &out->callers[i];
+
+		c->at = (uint32_t)(s->caller[i] >> CALLER_SHIFT);
+		c->image = place_user(a, p, CALLER_ADDRESS(s->caller[i]) - 1, s->time, &c->offset);
+	}
+}
+
 /* Where the sample was: of the kernel's, `image` and `offset` are the kernel's. */
 static struct context_sample context_of(struct attribution *a, struct process *p,
 	const struct sample *s, uint32_t image, uint64_t offset, uint32_t who)
@@ -197,19 +209,17 @@ static struct context_sample context_of(struct attribution *a, struct process *p
 			c.program = image;
 	}
 	if (c.where >> WHERE_KIND_SHIFT == WHERE_OTHER) {
-		c.sp = s->caller;
+		c.sp = s->caller[0];
 		c.owner = owner_of(a, p, s->ring);
-	} else if (s->caller) {
-		c.caller = 1 + place_user(a, p, CALLER_ADDRESS(s->caller) - 1, s->time,
-				       &c.caller_offset);
-		c.back = (uint32_t)(s->caller >> CALLER_SHIFT);
+	} else {
+		take_callers(a, p, s, &c);
 	}
 	return c;
 }
 
 /* What was copied comes with its stack. */
 static enum context_wish take_context(struct attribution *a, struct process *p,
-	const struct sample *s, const struct sum_sample *sum, uint64_t *back)
+	const struct sample *s, const struct sum_sample *sum, uint64_t *ask)
 {
 	uint32_t who = a->sums.by_process ? sum->who : a->sums.who.p[sum->who].name;
 	struct context_sample c;
@@ -217,10 +227,10 @@ static enum context_wish take_context(struct attribution *a, struct process *p,
 	if (s->where & WHERE_COPIED)
 		return CONTEXT_WISH_NOTHING;
 	c = context_of(a, p, s, sum->image, sum->offset, who);
-	return contexts_sample(a->contexts, &c, s->count, back);
+	return contexts_sample(a->contexts, &c, s->count, ask);
 }
 
-enum context_wish attribution_sample(struct attribution *a, const struct sample *s, uint64_t *back)
+enum context_wish attribution_sample(struct attribution *a, const struct sample *s, uint64_t *ask)
 {
 	struct process *p = process_at(a->processes, s->pid, s->time);
 	struct sum_sample sum = {.cgroup_id = s->cgroup,
@@ -246,7 +256,7 @@ enum context_wish attribution_sample(struct attribution *a, const struct sample 
 		counts->unknown += s->count;
 	else
 		counts->attributed += s->count;
-	return row && a->contexts ? take_context(a, p, s, &sum, back) : CONTEXT_WISH_NOTHING;
+	return row && a->contexts ? take_context(a, p, s, &sum, ask) : CONTEXT_WISH_NOTHING;
 }
 
 /* ---- bursts ---- */
@@ -542,7 +552,8 @@ static uint32_t place_frame(void *arg, uint64_t pc, uint64_t *offset)
 	return place(arg, pc, offset);
 }
 
-void attribution_stack(struct attribution *a, const struct driver_stack *s, const uint8_t *bytes)
+uint64_t attribution_stack(
+	struct attribution *a, const struct driver_stack *s, const uint8_t *bytes)
 {
 	struct journey j = journey_of(a, (pid_t)s->pid, s->time);
 	struct sample sample = {.time = s->time,
@@ -550,19 +561,19 @@ void attribution_stack(struct attribution *a, const struct driver_stack *s, cons
 		.event = s->tag & DRIVER_TAG_EVENT,
 		.kernel = s->tag & DRIVER_TAG_KERNEL,
 		.where = s->context.where,
-		.user = s->context.user,
-		.caller = s->context.caller};
+		.user = s->context.user};
 	uint64_t offset;
 	uint32_t image = place(&j, s->pc, &offset);
 
-	if (a->contexts)
-		contexts_stack(a->contexts,
-			&(struct context_stack){
-				.sample = context_of(a, j.p, &sample, image, offset, j.who),
-				.stack = s,
-				.bytes = bytes,
-				.place = place_frame,
-				.arg = &j});
+	if (!a->contexts)
+		return 0;
+	memcpy(sample.caller, s->context.caller, sizeof sample.caller);
+	return contexts_stack(a->contexts,
+		&(struct context_stack){.sample = context_of(a, j.p, &sample, image, offset, j.who),
+			.stack = s,
+			.bytes = bytes,
+			.place = place_frame,
+			.arg = &j});
 }
 
 bool attribution_contexts(const struct attribution *a, struct contexts_statistics *out)

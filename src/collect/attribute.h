@@ -46,8 +46,8 @@ void attribution_destroy(struct attribution *a);
 void attribution_scan(struct attribution *a, const pid_t *pids, size_t n);
 
 void attribution_record(struct attribution *a, const struct record *r);
-/* What would tell more of the sample's call path (contexts.h); `back` is for who wants contexts. */
-enum context_wish attribution_sample(struct attribution *a, const struct sample *s, uint64_t *back);
+/* What would tell more of the sample's call path (contexts.h); `ask` is for who wants contexts. */
+enum context_wish attribution_sample(struct attribution *a, const struct sample *s, uint64_t *ask);
 
 /* False when nothing that is wanted can ever come from where this burst was. */
 bool attribution_burst(struct attribution *a, const struct shadow_burst *b, const uint64_t *words);
@@ -57,7 +57,9 @@ bool attribution_watch(
 	struct attribution *a, const struct shadow_burst *b, struct shadow_watch *out);
 
 void attribution_pair(struct attribution *a, const struct driver_pair *p);
-void attribution_stack(struct attribution *a, const struct driver_stack *s, const uint8_t *bytes);
+/* As contexts_stack. */
+uint64_t attribution_stack(
+	struct attribution *a, const struct driver_stack *s, const uint8_t *bytes);
 
 /* A value or an edge that was found inside the program. */
 void attribution_tuple(struct attribution *a, const struct upcall_tuple *t);

@@ -29,6 +29,9 @@
 /* How often the rings are looked at and the periods redrawn. */
 #define TURN_MS 250
 
+/* Until stacks are looked at that were too young. */
+#define HURRY_MS 12
+
 /* Between drains while samples begin to tell their callers: every turn. */
 #define ASKING_S 0.2
 
@@ -80,16 +83,16 @@ static void sink_sample(void *arg, const struct sample *s)
 {
 	struct collector *c = arg;
 	enum context_wish wish;
-	uint64_t back;
+	uint64_t ask;
 
 	if (s->pid == 0)
 		c->idle_samples[s->event] += s->count;
-	wish = attribution_sample(c->attribution, s, &back);
+	wish = attribution_sample(c->attribution, s, &ask);
 	if (wish == CONTEXT_WISH_STACK)
 		sampler_want(c->sampler, s);
-	else if (wish == CONTEXT_WISH_CALLER)
-		sampler_ask(c->sampler, s, back);
-	c->wishes += wish == CONTEXT_WISH_CALLER;
+	else if (wish == CONTEXT_WISH_CALLERS)
+		sampler_ask(c->sampler, s, ask);
+	c->wishes += wish == CONTEXT_WISH_CALLERS;
 }
 
 static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *words)
@@ -105,7 +108,11 @@ static void sink_burst(void *arg, const struct shadow_burst *b, const uint64_t *
 
 static void sink_stack(void *arg, const struct driver_stack *s, const uint8_t *bytes)
 {
-	attribution_stack(((struct collector *)arg)->attribution, s, bytes);
+	struct collector *c = arg;
+	uint64_t ask = attribution_stack(c->attribution, s, bytes);
+
+	if (s->learn)
+		sampler_answer(c->sampler, s, bytes, ask);
 }
 
 static void sink_pair(void *arg, const struct driver_pair *p)
@@ -349,18 +356,24 @@ static void care(struct collector *c)
 	c->next_care = now_ns() + 3600 * 1000000000ull;
 }
 
-static int set_up_clock(struct collector *c, struct err *e)
+/* The next turn comes so soon, and then they go on as ever. */
+static int set_timer(struct collector *c, long ms)
 {
 	struct itimerspec every = {
-		.it_interval.tv_nsec = TURN_MS * 1000000, .it_value.tv_nsec = TURN_MS * 1000000};
+		.it_interval.tv_nsec = TURN_MS * 1000000, .it_value.tv_nsec = ms * 1000000};
+
+	return timerfd_settime(c->timer, 0, &every, NULL);
+}
+
+static int set_up_clock(struct collector *c, struct err *e)
+{
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (c->epoll < 0 || c->timer < 0)
 		return err_errno(e, -errno, "cannot make a timer");
-	if (timerfd_settime(c->timer, 0, &every, NULL) < 0 ||
-		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->timer, &ev) < 0 ||
+	if (set_timer(c, TURN_MS) < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->timer, &ev) < 0 ||
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, sampler_fd(c->sampler), &ev) < 0)
 		return err_errno(e, -errno, "cannot watch the sampler");
 	return 0;
@@ -501,6 +514,8 @@ void collector_turn(struct collector *c)
 	} else {
 		sampler_service(c->sampler, &sink);
 		read_upcalls(c);
+		if (sampler_hurries(c->sampler))
+			set_timer(c, HURRY_MS);
 	}
 	if (now_ns() >= c->next_care)
 		care(c);

@@ -25,6 +25,8 @@ enum {
 	STACK_REGISTER = 4,        /* rsp, as machine code numbers it */
 };
 
+_Static_assert(CALL_TOLD == DRIVER_CALLERS, "as much is told as is asked for");
+
 struct contexts *contexts_create(
 	struct image_cache *images, const struct process_table *processes, enum contexts_how how)
 {
@@ -204,15 +206,9 @@ static bool find_stack(const struct contexts *c, const struct context_sample *s,
 	return true;
 }
 
-/* The height of the frame whose caller was told, as far as it is known. */
-static int64_t told_height(const struct context_sample *s)
-{
-	return (8 * (int64_t)s->back - 8) & (CALL_HEIGHT_TOLD - 1);
-}
-
-/* The sample's frame, and a caller if that was told; false when the height is not known. */
+/* The sample's frame, and callers if they were told; false when the height is not known. */
 static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
-	enum stack_kind *kind, struct call_frame *frame, struct call_frame *caller)
+	enum stack_kind *kind, struct call_frame *frame, struct call_told *callers)
 {
 	uint64_t depth = 0, size = 0;
 	bool told = find_stack(c, s, kind, &depth);
@@ -223,8 +219,13 @@ static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
 		size = depth;
 	}
 	*frame = contexts_frame(c, s->image, s->offset, told ? (int64_t)(depth - size) : 0);
-	if (told && s->caller)
-		*caller = contexts_frame(c, s->caller - 1, s->caller_offset, told_height(s));
+	callers->n = 0;
+	for (; told && callers->n < CALL_TOLD && s->callers[callers->n].at; callers->n++) {
+		const struct context_caller *by = &s->callers[callers->n];
+
+		callers->callers[callers->n] = contexts_frame(
+			c, by->image, by->offset, (int64_t)depth - 8 * (int64_t)by->at);
+	}
 	return told;
 }
 
@@ -233,17 +234,14 @@ uint32_t contexts_find(struct contexts *c, const struct context_sample *s, struc
 {
 	const struct program *program = contexts_program(c, contexts_key(c, s->program));
 	enum stack_kind kind;
-	struct call_frame caller;
+	struct call_told told;
 	uint32_t path;
 
 	*others = 0;
 	*seen = false;
-	if (!frames_of_sample(c, s, &kind, f, &caller))
+	if (!frames_of_sample(c, s, &kind, f, &told))
 		return CALL_NONE;
-	if (s->caller)
-		path = call_map_find_called(program->known, kind, f, &caller, others);
-	else
-		path = call_map_find(program->known, kind, f, others);
+	path = call_map_find_called(program->known, kind, f, &told, others);
 	*seen = path != CALL_NONE;
 	return *seen ? path : call_map_guess(program->known, kind, f);
 }
@@ -296,22 +294,28 @@ static uint32_t learn(struct program *p, enum stack_kind kind, const struct call
 	return node;
 }
 
+static void count_verdict(
+	struct contexts *c, struct program *p, uint32_t number, enum call_verdict verdict)
+{
+	if (!p->fresh)
+		p->fresh = call_map_create();
+	p->number = number;
+	c->statistics.verdicts[verdict]++;
+	call_map_count(p->fresh, verdict);
+}
+
 void contexts_judge(struct contexts *c, const struct judgement *j)
 {
 	struct program *p = contexts_program(c, contexts_key(c, j->sample.program));
 	enum call_verdict verdict = PATH_MISSING;
-	struct call_frame frame, caller;
+	struct call_frame frame;
+	struct call_told told;
 	struct call_answer answer;
 	enum stack_kind kind;
 
-	if (frames_of_sample(c, &j->sample, &kind, &frame, &caller))
-		verdict = call_map_judge(p->known, kind, &frame, j->sample.caller ? &caller : NULL,
-			j->node, &answer);
-	if (!p->fresh)
-		p->fresh = call_map_create();
-	p->number = j->sample.program;
-	c->statistics.verdicts[verdict]++;
-	call_map_count(p->fresh, verdict);
+	if (frames_of_sample(c, &j->sample, &kind, &frame, &told))
+		verdict = call_map_judge(p->known, kind, &frame, &told, j->node, &answer);
+	count_verdict(c, p, j->sample.program, verdict);
 }
 
 /*
@@ -346,7 +350,8 @@ static void count_walked(struct contexts *c, const struct context_sample *s, uin
 
 /*
  * A stack that is learned from would speak for itself, so it is judged before. Those that are only
- * looked at say how right the report is, which tells what is known when it is made.
+ * looked at say how right the report is, which tells what is known when it is made; and of a sample
+ * whose stack was learned from, that path and no other.
  */
 static uint32_t take_whole(struct contexts *c, const struct context_stack *s, enum stack_kind kind,
 	const struct call_frame *frames, size_t n)
@@ -357,6 +362,8 @@ static uint32_t take_whole(struct contexts *c, const struct context_stack *s, en
 	judgement.node = call_map_path(p->known, NULL, frames, n);
 	if (s->stack->judge && c->how != CONTEXTS_JUDGED)
 		contexts_judge(c, &judgement);
+	else if (s->stack->judge && s->stack->learn)
+		count_verdict(c, p, s->sample.program, PATH_PRECISE);
 	else if (s->stack->judge && c->judgements.n < MOST_JUDGEMENTS)
 		*vec_add(&c->judgements) = judgement;
 	return s->stack->learn ? learn(p, kind, NULL, frames, n) : judgement.node;
@@ -430,10 +437,10 @@ static uint32_t rootless(struct program *p, struct call_frame *frames, size_t n)
 /* The sample is counted with its stack; when that tells nothing, as if there were none. */
 static void count_sample(struct contexts *c, const struct context_sample *s, uint32_t node)
 {
-	uint64_t back;
+	uint64_t ask;
 
 	if (node == CALL_NONE)
-		contexts_sample(c, s, 1, &back);
+		contexts_sample(c, s, 1, &ask);
 	else
 		count_walked(c, s, node);
 }
@@ -452,8 +459,26 @@ static void note_bare_frame(
 	known->size = first->cfa - s->stack->r[STACK_REGISTER];
 }
 
-static void take_walk(struct contexts *c, const struct context_stack *s, struct walk_frame *walked,
-	size_t n, enum walk_end end)
+/* What samples of a place should tell, so far above the stack pointer as the driver wants it. */
+static uint64_t ask_of(const struct call_map *known, enum stack_kind kind,
+	const struct call_frame *f, uint64_t depth)
+{
+	int64_t heights[CALL_TOLD];
+	size_t n = kind == STACK_OTHER ? 0 : call_map_ask(known, kind, f, heights);
+	uint64_t ask = 0;
+	unsigned to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int64_t at = ((int64_t)depth - heights[i]) / 8;
+
+		if (at > 0 && at <= 0xffff)
+			ask |= (uint64_t)at << 16 * to++;
+	}
+	return ask;
+}
+
+static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
+	struct walk_frame *walked, size_t n, enum walk_end end)
 {
 	struct program *p = contexts_program(c, contexts_key(c, s->sample.program));
 	struct call_prefix prefix = {call_map_tree(p->known), CALL_NONE};
@@ -485,6 +510,9 @@ static void take_walk(struct contexts *c, const struct context_stack *s, struct 
 		node = rootless(p, frames, n);
 	if (s->stack->learn && !s->stack->alone)
 		count_sample(c, &s->sample, node);
+	if (!based || !s->stack->learn || node == CALL_NONE)
+		return 0;
+	return ask_of(p->known, root.kind, &frames[0], root.base - s->stack->r[STACK_REGISTER]);
 }
 
 /* Whether threads begin there: frame pointers lead no further, since this code has none. */
@@ -526,7 +554,7 @@ static void take_chain(struct contexts *c, const struct context_stack *s)
 		whole ? call_map_path(p->known, NULL, frames, i) : rootless(p, frames, i));
 }
 
-void contexts_stack(struct contexts *c, const struct context_stack *s)
+uint64_t contexts_stack(struct contexts *c, const struct context_stack *s)
 {
 	struct journey j = {c, s};
 	struct walk_frame walked[MOST_FRAMES];
@@ -536,11 +564,11 @@ void contexts_stack(struct contexts *c, const struct context_stack *s)
 
 	if (s->stack->chain) {
 		take_chain(c, s);
-		return;
+		return 0;
 	}
 	start = start_of(s->stack, s->bytes);
 	end = walk_stack(&start, find_rows, &j, walked, MOST_FRAMES, &n);
-	take_walk(c, s, walked, n, end);
+	return take_walk(c, s, walked, n, end);
 }
 
 /* ---- samples ---- */
@@ -550,13 +578,22 @@ bool contexts_in_kernel_thread(const struct context_sample *s)
 	return s->kernel && s->image == IMAGE_NUMBER_UNKNOWN && !s->offset;
 }
 
+/* Whether the sample has told what is asked for. */
+static bool has_told(const struct context_sample *s, uint64_t ask)
+{
+	for (unsigned i = 0; i < DRIVER_CALLERS; i++)
+		if (s->callers[i].at != ASK_AT(ask, i))
+			return false;
+	return true;
+}
+
 /* What is not known, or could be known better; asked again when the map has learned. */
 static enum context_wish wish_of(
-	struct contexts *c, const struct context_sample *s, const struct program *p, uint64_t *back)
+	struct contexts *c, const struct context_sample *s, const struct program *p, uint64_t *ask)
 {
 	enum stack_kind kind = kind_of(s->where);
-	struct call_frame f, caller;
-	int64_t height;
+	struct call_told told;
+	struct call_frame f;
 	uint32_t others;
 	bool seen;
 
@@ -565,19 +602,19 @@ static enum context_wish wish_of(
 	contexts_find(c, s, &f, &seen, &others);
 	if (!seen)
 		return CONTEXT_WISH_STACK;
-	if (!others || kind == STACK_OTHER || !call_map_ask(p->known, kind, &f, &height))
+	*ask = ask_of(p->known, kind, &f, 8 * (s->where & WHERE_HEIGHT));
+	if (!has_told(s, *ask))
+		return CONTEXT_WISH_CALLERS;
+	if (!others)
 		return CONTEXT_WISH_NOTHING;
-	*back = (uint64_t)height + 8;
-	if (!s->caller || (*back / 8 & 0xffff) != s->back)
-		return CONTEXT_WISH_CALLER;
 	/* None of those that are known was called like this. */
-	frames_of_sample(c, s, &kind, &f, &caller);
-	return call_map_has_caller(p->known, kind, &f, &caller) ? CONTEXT_WISH_NOTHING
-								: CONTEXT_WISH_STACK;
+	frames_of_sample(c, s, &kind, &f, &told);
+	return !told.n || call_map_has_callers(p->known, kind, &f, &told) ? CONTEXT_WISH_NOTHING
+									  : CONTEXT_WISH_STACK;
 }
 
 enum context_wish contexts_sample(
-	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *back)
+	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *ask)
 {
 	const struct program *program = contexts_program(c, contexts_key(c, s->program));
 	uint32_t heights = (uint32_t)call_map_size(program->known) + 1;
@@ -594,7 +631,7 @@ enum context_wish contexts_sample(
 	if (p->heights == heights || p->wishes >= MOST_WISHES)
 		return CONTEXT_WISH_NOTHING;
 	p->heights = heights;
-	wish = wish_of(c, s, program, back);
+	wish = wish_of(c, s, program, ask);
 	p->wishes += wish != CONTEXT_WISH_NOTHING;
 	return wish;
 }

@@ -29,36 +29,41 @@ struct contexts *contexts_create(
 	struct image_cache *images, const struct process_table *processes, enum contexts_how how);
 void contexts_destroy(struct contexts *c); /* takes NULL */
 
+/* A call that led to a sample, if it was asked for: which one (driver.h; 0: none), and where. */
+struct context_caller {
+	uint64_t offset;
+	uint32_t image, at;
+};
+
 /* Compared as bytes: what is not set must be 0. */
 struct context_sample {
 	uint64_t offset;        /* of the program's instruction, */
 	uint64_t kernel_offset; /* of the kernel's if it was there */
 	uint64_t where;         /* WHERE_CONTEXT of it */
-	uint64_t caller_offset; /* of a call that led there, if it was asked for */
-	uint64_t sp, owner;     /* on a stack that nobody knows: of this process (stack_roots.h) */
-	uint32_t image;         /* numbers; */
-	uint32_t kernel;        /* the image's number + 1; 0: it was not there */
-	uint32_t caller;        /* the same */
-	uint32_t program;       /* the image that was executed */
-	uint32_t who;           /* with the event */
-	uint32_t back;          /* which call that was (driver.h) */
+	struct context_caller callers[DRIVER_CALLERS];
+	uint64_t sp, owner; /* on a stack that nobody knows: of this process (stack_roots.h) */
+	uint32_t image;     /* numbers; */
+	uint32_t kernel;    /* the image's number + 1; 0: it was not there */
+	uint32_t program;   /* the image that was executed */
+	uint32_t who;       /* with the event */
 };
 
 /* What would tell more of the path of samples like this one. */
 enum context_wish {
 	CONTEXT_WISH_NOTHING, /* also after the first of them */
 	CONTEXT_WISH_STACK,
-	CONTEXT_WISH_CALLER, /* of a frame: the word that is `back` bytes below the base */
+	CONTEXT_WISH_CALLERS, /* those of `ask` (driver.h) */
 };
 enum context_wish contexts_sample(
-	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *back);
+	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *ask);
 
 /* Where an address of the process is: the number of an image and an offset. */
 typedef uint32_t context_place_fn(void *arg, uint64_t pc, uint64_t *offset);
 
 /*
  * Walks the copy of a stack (or takes a chain of return addresses as it is) and learns from it. Its
- * sample is counted with it, if it is not counted without (WHERE_COPIED).
+ * sample is counted with it, if it is not counted without (WHERE_COPIED). Returns what samples
+ * like it should tell (an ask of driver.h).
  */
 struct context_stack {
 	struct context_sample sample;
@@ -67,7 +72,7 @@ struct context_stack {
 	context_place_fn *place;
 	void *arg;
 };
-void contexts_stack(struct contexts *c, const struct context_stack *s);
+uint64_t contexts_stack(struct contexts *c, const struct context_stack *s);
 
 /* Where the program's own stack begins, if samples do not tell; 0: nobody does. */
 bool contexts_knows_stacks(const struct contexts *c, uint64_t owner);

@@ -144,7 +144,8 @@ static __always_inline struct key current_key(u64 pc, u32 side)
 /* The tag is left out: the bucket's memory is asked for while the tag's still arrives. */
 static __always_inline u32 bucket_of(const struct key *k)
 {
-	u64 pc = contexts ? k->pc + k->context.where * 0xff51afd7ed558ccd : k->pc;
+	u64 pc = contexts ? k->pc + (k->context.where ^ k->context.caller[0]) * 0xff51afd7ed558ccd
+			  : k->pc;
 	u64 h = (pc ^ k->ids * 0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93;
 
 	return (h >> 40) % DRIVER_BUCKETS;
@@ -195,6 +196,17 @@ static __always_inline void insert(struct driver_cpu *c, u32 side, u32 bucket, c
 	e->seen = seen < ~0u ? seen : ~0u;
 }
 
+static __always_inline bool is_context(
+	const struct driver_context *a, const struct driver_context *b)
+{
+	if (a->where != b->where || a->user != b->user)
+		return false;
+	for (int i = 0; i < DRIVER_CALLERS; i++)
+		if (a->caller[i] != b->caller[i])
+			return false;
+	return true;
+}
+
 static __always_inline void count(struct driver_cpu *c, u32 side, const struct key *k)
 {
 	u32 bucket = bucket_of(k);
@@ -206,9 +218,7 @@ static __always_inline void count(struct driver_cpu *c, u32 side, const struct k
 
 		if (e->pc != k->pc || ids_of(e) != k->ids || e->tag != k->tag)
 			continue;
-		if (contexts && (more->way[w].where != k->context.where ||
-					more->way[w].user != k->context.user ||
-					more->way[w].caller != k->context.caller))
+		if (contexts && !is_context(&more->way[w], &k->context))
 			continue;
 		e->count++;
 		c->hits++;

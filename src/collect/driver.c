@@ -313,7 +313,7 @@ static void sample_of(const struct driver_cpu *c, const struct driver_entry *e,
 	if (context) {
 		out->where = context->where;
 		out->user = context->user;
-		out->caller = context->caller;
+		memcpy(out->caller, context->caller, sizeof out->caller);
 	}
 }
 
@@ -432,11 +432,58 @@ void driver_want(struct driver *d, const struct sample *s)
 			__ATOMIC_RELAXED);
 }
 
-void driver_ask(struct driver *d, const struct sample *s, uint64_t back)
+void driver_ask(struct driver *d, const struct sample *s, uint64_t ask)
 {
-	if (d->seen && back / 8 <= UINT32_MAX)
-		__atomic_store_n(&d->seen->back[s->where >> WHERE_SLOT_SHIFT], (uint32_t)(back / 8),
+	if (d->seen)
+		__atomic_store_n(&d->seen->ask[s->where >> WHERE_SLOT_SHIFT], ask | ASK_ANSWERED,
 			__ATOMIC_RELAXED);
+}
+
+/* What the context of a stack would have told, as the kernel hashes it. */
+static uint64_t hash_told(const struct driver_stack *s, const uint8_t *bytes, uint64_t ask)
+{
+	uint64_t hash = 0;
+
+	for (unsigned i = 0; i < DRIVER_CALLERS && ASK_AT(ask, i); i++) {
+		uint64_t at = 8 * (ASK_AT(ask, i) - 1), address = 0;
+
+		if (at + sizeof address <= s->size)
+			memcpy(&address, bytes + at, sizeof address);
+		address = CALLER_ADDRESS(address);
+		address -= address - s->code < s->code_end - s->code ? s->code : s->libraries;
+		hash = DRIVER_HASH_TOLD(hash, address);
+	}
+	return DRIVER_HASH_BOTH(s->hash, hash);
+}
+
+static void mark_told(struct driver *d, uint64_t hash)
+{
+	uint32_t *told = d->seen->told, mark = DRIVER_MARK(hash);
+	size_t slot = DRIVER_SLOT(hash), other = slot ^ 1;
+
+	if (told[slot] == mark || told[other] == mark)
+		return;
+	if (told[slot])
+		slot = told[other] ? slot ^ (mark >> 31) : other;
+	__atomic_store_n(&told[slot], mark, __ATOMIC_RELAXED);
+}
+
+void driver_answer(
+	struct driver *d, const struct driver_stack *s, const uint8_t *bytes, uint64_t ask)
+{
+	size_t slot = s->context.where >> WHERE_SLOT_SHIFT;
+
+	/* In the meantime it may have become another's. */
+	if (!d->seen || d->seen->mark[slot] != DRIVER_MARK(s->hash))
+		return;
+	if (ASK_AT(ask, 0))
+		mark_told(d, hash_told(s, bytes, ask));
+	__atomic_store_n(&d->seen->ask[slot], ask | ASK_ANSWERED, __ATOMIC_RELAXED);
+}
+
+bool driver_hurries(const struct driver *d)
+{
+	return d->young.n;
 }
 
 uint64_t driver_dropped(struct driver *d, size_t event)

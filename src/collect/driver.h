@@ -83,16 +83,18 @@ struct driver_bucket {
 #define WHERE_OTHER       3ull
 #define WHERE_DEEPEST     (1ull << 30) /* bytes that a stack can have */
 
+#define DRIVER_CALLERS 3 /* return addresses that a sample can tell */
+
 /* The part that tells contexts apart. */
 #define WHERE_CONTEXT(where) ((where) & ((1ull << 46) - 1))
 
 struct driver_context {
 	u64 where;
 	u64 user; /* 0: the sample was in user mode, or there is no user */
-	/* A return address, if user space asked for it, with which of them it is above
-	   CALLER_SHIFT (driver_seen's `back`, a part of it); else 0. On a stack that nobody knows:
-	   the stack pointer. */
-	u64 caller;
+	/* Return addresses, as far as user space asked for them, with where they are above
+	   CALLER_SHIFT (as in an ask); else 0. On a stack that nobody knows, the first is the stack
+	   pointer. */
+	u64 caller[DRIVER_CALLERS];
 };
 #define CALLER_SHIFT         48
 #define CALLER_ADDRESS(told) ((told) & ((1ull << CALLER_SHIFT) - 1))
@@ -109,7 +111,10 @@ struct driver_context_bucket {
 #define DRIVER_SEEN    65536 /* slots of the filter */
 #define DRIVER_JUDGES  128
 #define DRIVER_RESERVE 256
-#define DRIVER_STACKS  (8 << 20) /* bytes of the ring that they come through */
+#define DRIVER_AGAIN   4096 /* and so much is left for contexts that are copied once */
+#define DRIVER_HURRY   16 /* copies of contexts that were copied before, until user space is woken \
+			   */
+#define DRIVER_STACKS (8 << 20) /* bytes of the ring that they come through */
 
 /* Bytes of a copy, as many as are needed, and what it costs. */
 #define DRIVER_SHORT        4096
@@ -128,19 +133,33 @@ struct driver_context_bucket {
 #define DRIVER_WANTED     2u /* a mark that nobody has: user space wants the stack */
 
 /*
- * Where several paths have one height, the caller may tell them apart: user space says how many
- * words below the base of the stack the return address is.
+ * Where several paths have one height, or may have, callers tell them apart: user space says which
+ * words above the stack pointer return addresses are (ASK_AT, + 1; 0: none). Until it has said
+ * something, stacks of the context are copied. What samples then tell that none has told before is
+ * a context of its own, whose stack is copied.
  */
+#define ASK_AT(ask, i) ((ask) >> 16 * (i)&0xffff)
+#define ASK_ANSWERED   (1ull << 63)
+
 struct driver_seen {
 	u32 mark[DRIVER_SEEN]; /* a part of a hash; 0: free */
-	u32 back[DRIVER_SEEN]; /* 0: nobody asked */
+	u32 told[DRIVER_SEEN]; /* the same of contexts with what they told, in places of their own
+				*/
+	u64 ask[DRIVER_SEEN];
 };
+
+/* Goes on with an address; 0 to begin with. */
+#define DRIVER_HASH_TOLD(hash, place)   (((hash) + (place)) * 0x9e3779b97f4a7c15)
+#define DRIVER_HASH_BOTH(context, told) (((context) ^ (told) >> 7) * 0xff51afd7ed558ccd)
 
 struct driver_stack {
 	u64 time; /* CLOCK_MONOTONIC ns */
 	u64 pc;   /* in the kernel, if it was there */
 	u64 base; /* of the stack */
 	struct driver_context context;
+	u64 hash; /* of the context */
+	/* Where the program's code is, and where its libraries end. */
+	u64 code, code_end, libraries;
 	u64 rip, r[16]; /* of the program, by their number in machine code; of the kernel's
 			   samples only those that it has saved by all means */
 	u32 pid, tid, tag;
@@ -210,6 +229,7 @@ struct driver_cpu {
 	u64 stacks, stacks_lost; /* copied; had no room */
 	u64 stacks_gone;         /* could not be read */
 	u64 stacks_held;         /* not copied because too many were */
+	u64 stacks_again;        /* copied before anybody had answered for their context */
 	u32 stacks_left;         /* may be copied; set by user space */
 	u32 pad2;
 	struct driver_bucket table[2][DRIVER_BUCKETS] __attribute__((aligned(128)));

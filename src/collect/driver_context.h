@@ -13,6 +13,7 @@ struct place {
 	u64 pc, sp, bp;
 	u64 base; /* of its stack */
 	u64 kind;
+	u64 hash;                            /* of the context */
 	const struct pt_regs___saved *saved; /* NULL: those of the sample */
 };
 
@@ -47,28 +48,43 @@ static __always_inline u64 where_of(const struct place *p)
 	return height | frame << WHERE_FRAME_SHIFT | p->kind << WHERE_KIND_SHIFT;
 }
 
-/* The caller, if somebody asked for it. */
-static __always_inline u64 caller_of(const struct place *p, u32 back)
+/*
+ * The same in all processes of a program: its code and libraries lie where chance put them, but
+ * always as far from where they begin.
+ */
+static __always_inline u64 place_in(const struct mm_struct *mm, u64 address)
 {
-	u64 caller = 0;
+	u64 code = mm->start_code;
 
-	if (back && bpf_probe_read_user(
-			    &caller, sizeof caller, (const void *)(p->base - 8 * (u64)back)))
-		return 0;
-	return CALLER_ADDRESS(caller) | (u64)back << CALLER_SHIFT;
+	return address - code < mm->end_code - code ? address - code : address - mm->mmap_base;
 }
 
-/*
- * The same in all processes of a program: it is known by the size of its segments, and its code and
- * libraries lie where chance put them, but always as far from where they begin.
- */
+/* The callers that somebody asked for, and a hash of them. */
+static __always_inline u64 tell_callers(
+	const struct mm_struct *mm, const struct place *p, u64 ask, struct driver_context *out)
+{
+	u64 hash = 0;
+
+	for (int i = 0; i < DRIVER_CALLERS; i++) {
+		u64 at = ASK_AT(ask, i), address = 0;
+
+		if (!at)
+			break;
+		bpf_probe_read_user(&address, sizeof address, (const void *)(p->sp + 8 * (at - 1)));
+		out->caller[i] = CALLER_ADDRESS(address) | at << CALLER_SHIFT;
+		hash = DRIVER_HASH_TOLD(hash, place_in(mm, CALLER_ADDRESS(address)));
+	}
+	return hash;
+}
+
+/* The same in all processes of a program, which is known by the size of its segments. */
 static __always_inline u64 context_hash(
 	const struct task_struct *task, const struct place *p, u64 where)
 {
 	const struct mm_struct *mm = task->mm;
-	u64 code = mm->start_code, size = mm->end_code - code;
-	u64 at = p->pc - code < size ? p->pc - code : p->pc - mm->mmap_base;
-	u64 h = (at >> 8) + size * 0x9e3779b97f4a7c15 + (mm->end_data - mm->start_data) * 31;
+	u64 size = mm->end_code - mm->start_code;
+	u64 h = (place_in(mm, p->pc) >> 8) + size * 0x9e3779b97f4a7c15 +
+		(mm->end_data - mm->start_data) * 31;
 
 	/* Stacks that nobody knows begin with a page, mostly. */
 	if (p->kind == WHERE_OTHER)
@@ -81,13 +97,29 @@ enum why {
 	WHY_LEARN = 1,  /* its path is to be known from now on; */
 	WHY_WANTED = 2, /* for sure: user space asked for it */
 	WHY_JUDGE = 4,  /* to see whether what is known is right */
+	WHY_AGAIN = 8,  /* nobody has said what else it should tell */
 };
 
-/* A context's place in the filter. */
+/* A context's place in the filter, and that of what it told. */
 struct spot {
 	struct driver_seen *seen;
 	u32 slot, mark;
+	u32 told_slot, told_mark; /* 0: it told nothing new */
 };
+
+/* Whether callers were told that nobody has told before. */
+static __always_inline bool is_told_new(const struct place *p, u64 told, struct spot *spot)
+{
+	const struct driver_seen *s = spot->seen;
+	u64 h = DRIVER_HASH_BOTH(p->hash, told);
+	u32 slot = DRIVER_SLOT(h), other = slot ^ 1, mark = DRIVER_MARK(h);
+
+	if (s->told[slot] == mark || s->told[other] == mark)
+		return false;
+	spot->told_slot = !s->told[slot] ? slot : !s->told[other] ? other : slot ^ (mark >> 31);
+	spot->told_mark = mark;
+	return true;
+}
 
 /*
  * Whether this one was not seen before, or is wanted, and where it is in the filter or may be: each
@@ -98,19 +130,22 @@ static __always_inline u32 novelty_of(
 {
 	u32 zero = 0, slot, other, why = WHY_LEARN;
 	struct driver_seen *s = bpf_map_lookup_elem(&seen, &zero);
-	u64 h = context_hash(task, p, k->context.where);
 
-	slot = DRIVER_SLOT(h);
+	slot = DRIVER_SLOT(p->hash);
 	other = slot ^ 1;
-	spot->mark = DRIVER_MARK(h);
+	spot->mark = DRIVER_MARK(p->hash);
 	spot->seen = s;
 	if (!s)
 		return 0;
 	if (s->mark[slot] == spot->mark || s->mark[other] == spot->mark) {
+		u64 ask;
+
 		slot = s->mark[slot] == spot->mark ? slot : other;
-		if (p->kind != WHERE_OTHER)
-			k->context.caller = caller_of(p, s->back[slot]);
-		why = 0;
+		ask = s->ask[slot];
+		why = ask ? 0 : WHY_LEARN | WHY_AGAIN;
+		if (ASK_AT(ask, 0) && p->kind != WHERE_OTHER &&
+			is_told_new(p, tell_callers(task->mm, p, ask, &k->context), spot))
+			why = WHY_LEARN;
 	} else if (s->mark[slot] == DRIVER_WANTED || s->mark[other] == DRIVER_WANTED) {
 		slot = s->mark[slot] == DRIVER_WANTED ? slot : other;
 		why |= WHY_WANTED;
@@ -126,10 +161,12 @@ static __always_inline void note_seen(const struct spot *spot)
 {
 	u32 slot = spot->slot % DRIVER_SEEN;
 
+	if (spot->told_mark)
+		spot->seen->told[spot->told_slot % DRIVER_SEEN] = spot->told_mark;
 	if (spot->seen->mark[slot] == spot->mark)
 		return;
 	spot->seen->mark[slot] = spot->mark;
-	spot->seen->back[slot] = 0;
+	spot->seen->ask[slot] = 0;
 }
 
 /* ---- copies of stacks ---- */
@@ -156,10 +193,16 @@ static __always_inline void keep_registers(
 static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, const struct key *k,
 	const struct place *p, u32 why, struct driver_stack *s)
 {
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+
 	s->time = bpf_ktime_get_ns();
 	s->pc = k->pc;
 	s->base = p->base;
 	s->context = k->context;
+	s->hash = p->hash;
+	s->code = task->mm->start_code;
+	s->code_end = task->mm->end_code;
+	s->libraries = task->mm->mmap_base;
 	s->rip = p->pc;
 	s->pid = k->ids;
 	s->tid = k->ids >> 32;
@@ -210,6 +253,15 @@ static __always_inline bool is_half_full(void)
 	return true;
 }
 
+/* The sooner user space answers, the fewer are copied in vain. */
+static __always_inline void hurry(struct driver_cpu *c)
+{
+	u64 nothing = 0;
+
+	if (++c->stacks_again % DRIVER_HURRY == 0)
+		bpf_ringbuf_output(&doorbell, &nothing, sizeof nothing, BPF_RB_FORCE_WAKEUP);
+}
+
 /* The return addresses that the kernel finds by frame pointers. */
 static __always_inline bool put_chain(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
 	const struct key *k, const struct place *p)
@@ -256,29 +308,38 @@ static __always_inline bool put_sized(struct bpf_perf_event_data *ctx, struct dr
  * What nobody asked for leaves a part of all for what is.
  */
 static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
-	const struct key *k, const struct place *p, u32 why)
+	const struct key *k, const struct place *p, u32 *why)
 {
 	u64 size = p->kind == WHERE_OTHER ? DRIVER_MIDDLE : p->base - p->sp;
 	u32 cost = size <= DRIVER_MIDDLE ? 1
 		   : size <= DRIVER_LONG ? DRIVER_LONG_COST
 					 : DRIVER_LONGEST_COST;
-	bool free = how == DRIVER_COPY || how == DRIVER_JUDGE, wanted = why & WHY_WANTED;
-	u32 reserve = wanted ? 0 : DRIVER_RESERVE;
+	bool free = how == DRIVER_COPY, wanted = *why & WHY_WANTED;
+	u32 reserve = wanted ? 0 : *why & WHY_AGAIN ? DRIVER_AGAIN : DRIVER_RESERVE;
 
+	/* Those that are only looked at cost nothing, and what else would not be there is not
+	 * learned from. */
+	if (how == DRIVER_JUDGE && (c->stacks_left < reserve + cost || !(*why & WHY_LEARN))) {
+		*why &= ~WHY_LEARN;
+		free = true;
+	}
 	if (!free && c->stacks_left < reserve + cost) {
 		size = DRIVER_SHORT;
 		cost = 1;
 	}
-	if (!free && (c->stacks_left < reserve + cost || (is_half_full() && !wanted))) {
+	if (!free && (c->stacks_left < reserve + cost ||
+			     (is_half_full() && !wanted && how != DRIVER_JUDGE))) {
 		c->stacks_held++;
 		return false;
 	}
 	if (free)
 		is_half_full();
-	if (!put_sized(ctx, c, k, p, why, size))
+	if (!put_sized(ctx, c, k, p, *why, size))
 		return false;
 	if (!free)
 		c->stacks_left -= cost;
+	if (*why & WHY_AGAIN)
+		hurry(c);
 	c->stacks++;
 	return true;
 }
@@ -304,7 +365,7 @@ static __always_inline bool take_stack(
 		why |= WHY_LEARN;
 	if (dice % DRIVER_JUDGES == 0)
 		why |= WHY_LEARN | WHY_WANTED;
-	if (!spot.seen || !why || !copy_stack(ctx, c, k, p, why) || !(why & WHY_LEARN))
+	if (!spot.seen || !why || !copy_stack(ctx, c, k, p, &why) || !(why & WHY_LEARN))
 		return false;
 	note_seen(&spot);
 	return true;
@@ -357,8 +418,9 @@ static __always_inline void find_context(
 		return;
 	}
 	k->context.where = where_of(&p);
+	p.hash = context_hash(task, &p, k->context.where);
 	if (p.kind == WHERE_OTHER)
-		k->context.caller = p.sp;
+		k->context.caller[0] = p.sp;
 	if (take_stack(ctx, c, k, &p))
 		k->context.where |= WHERE_COPIED;
 }

@@ -64,9 +64,13 @@ void driver_stacks(struct driver *d, uint64_t until, driver_stack_fn *fn, void *
 
 /* The next sample in the context of this one is to come with a copy of its stack. */
 void driver_want(struct driver *d, const struct sample *s);
-/* Those in the context of this one are to tell their caller: the return address is so many bytes
- * below the base of the stack. */
-void driver_ask(struct driver *d, const struct sample *s, uint64_t back);
+/* Those in the context of this one are to tell callers (ASK_AT of driver.h). */
+void driver_ask(struct driver *d, const struct sample *s, uint64_t ask);
+/* The same for the context of a stack, of which no more are then copied for being new. */
+void driver_answer(
+	struct driver *d, const struct driver_stack *s, const uint8_t *bytes, uint64_t ask);
+/* Whether there are stacks that were too young for the last driver_stacks. */
+bool driver_hurries(const struct driver *d);
 
 /* Samples of this event dropped for want of room since the last call. */
 uint64_t driver_dropped(struct driver *d, size_t event);

@@ -326,7 +326,9 @@ static void take_ring_stack(struct delivery *d, const struct record *r, const st
 	static const uint8_t place[16] = {0, 2, 3, 1, 7, 6, 4, 5, 9, 10, 11, 12, 13, 14, 15, 16};
 	struct driver_stack s = {.time = r->time,
 		.pc = sample->pc,
-		.context = {.where = sample->where, .user = sample->user, .caller = sample->caller},
+		.context = {.where = sample->where,
+			.user = sample->user,
+			.caller = {sample->caller[0]}},
 		.rip = r->sample.ip,
 		.pid = (uint32_t)r->pid,
 		.tid = (uint32_t)r->tid,
@@ -371,7 +373,7 @@ static void take_ring_sample(struct delivery *d, const struct record *r)
 		.where = WHERE_OTHER << WHERE_KIND_SHIFT};
 	if (r->sample.has_user) {
 		sample.where = where_of(r);
-		sample.caller = r->sample.sp;
+		sample.caller[0] = r->sample.sp;
 		sample.user = sample.kernel ? r->sample.ip : 0;
 	}
 	if (has_stack && c->event < d->s->nevents)
@@ -504,10 +506,22 @@ void sampler_want(struct sampler *s, const struct sample *sample)
 		driver_want(s->driver, sample);
 }
 
-void sampler_ask(struct sampler *s, const struct sample *sample, uint64_t back)
+void sampler_ask(struct sampler *s, const struct sample *sample, uint64_t ask)
 {
 	if (s->driver && !sample->ring)
-		driver_ask(s->driver, sample, back);
+		driver_ask(s->driver, sample, ask);
+}
+
+void sampler_answer(
+	struct sampler *s, const struct driver_stack *stack, const uint8_t *bytes, uint64_t ask)
+{
+	if (s->driver)
+		driver_answer(s->driver, stack, bytes, ask);
+}
+
+bool sampler_hurries(const struct sampler *s)
+{
+	return s->driver && driver_hurries(s->driver);
 }
 
 void sampler_leave_out(struct sampler *s, const struct shadow_burst *b)

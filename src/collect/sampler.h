@@ -10,6 +10,7 @@
 #ifndef CULPRIT_COLLECT_SAMPLER_H
 #define CULPRIT_COLLECT_SAMPLER_H
 
+#include "collect/driver.h"
 #include "collect/event.h"
 #include "collect/shadow_user.h"
 
@@ -98,7 +99,7 @@ struct sample {
 	bool kernel;
 	bool ring; /* it did not come from the driver */
 	/* With contexts (collect/driver.h): */
-	uint64_t where, user, caller;
+	uint64_t where, user, caller[DRIVER_CALLERS];
 };
 
 struct sampler_sink {
@@ -115,9 +116,12 @@ void sampler_service(struct sampler *s, const struct sampler_sink *sink);
 /* Swaps the tables and delivers everything. */
 void sampler_drain(struct sampler *s, const struct sampler_sink *sink);
 
-/* As driver_want and driver_ask (driver_user.h). */
+/* As those of driver_user.h. */
 void sampler_want(struct sampler *s, const struct sample *sample);
-void sampler_ask(struct sampler *s, const struct sample *sample, uint64_t back);
+void sampler_ask(struct sampler *s, const struct sample *sample, uint64_t ask);
+void sampler_answer(
+	struct sampler *s, const struct driver_stack *stack, const uint8_t *bytes, uint64_t ask);
+bool sampler_hurries(const struct sampler *s);
 
 /* As shadow_leave_out and shadow_take_in (shadow_user.h). */
 void sampler_leave_out(struct sampler *s, const struct shadow_burst *b);

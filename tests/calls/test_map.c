@@ -48,12 +48,29 @@ static size_t make_stack(struct call_frame *out)
 	return n;
 }
 
+/* The path if the caller of the frame at a height was told. */
+static uint32_t find_told(const struct call_map *m, const struct call_frame *f, uint64_t caller,
+	int64_t height, uint32_t *others)
+{
+	struct call_told told = {.n = 1, .callers = {{IMAGE, caller, height}}};
+
+	return call_map_find_called(m, STACK_MAIN, f, &told, others);
+}
+
+static bool has_told(
+	const struct call_map *m, const struct call_frame *f, uint64_t caller, int64_t height)
+{
+	struct call_told told = {.n = 1, .callers = {{IMAGE, caller, height}}};
+
+	return call_map_has_callers(m, STACK_MAIN, f, &told);
+}
+
 static uint32_t learn_and_judge(struct call_map *m, const struct call_frame *f, size_t n)
 {
 	uint32_t node = call_map_path(m, NULL, f, n);
 	struct call_answer a;
 
-	call_map_count(m, call_map_judge(m, STACK_MAIN, &f[0], NULL, node, &a));
+	call_map_count(m, call_map_judge(m, STACK_MAIN, &f[0], &(struct call_told){0}, node, &a));
 	assert_int_equal(call_map_learn(m, NULL, STACK_MAIN, f, n), node);
 	return node;
 }
@@ -137,13 +154,12 @@ static void test_ranks(void **s)
 	assert_int_equal(call_map_find(m, STACK_MAIN, &often[0], &others), a);
 	assert_int_equal(others, 1);
 	/* The caller tells them apart, unless it was never seen. */
-	often[1].height = seldom[1].height = often[2].height = 0;
-	assert_int_equal(call_map_find_called(m, STACK_MAIN, &often[0], &often[1], &others), a);
+	assert_int_equal(find_told(m, &often[0], often[1].procedure, often[0].height, &others), a);
 	assert_int_equal(others, 0);
-	assert_int_equal(call_map_find_called(m, STACK_MAIN, &often[0], &seldom[1], &others), b);
+	assert_int_equal(find_told(m, &often[0], seldom[1].procedure, often[0].height, &others), b);
 	assert_int_equal(others, 0);
-	assert_int_equal(call_map_find_called(m, STACK_MAIN, &often[0], &often[2], &others), a);
-	assert_int_equal(others, 1);
+	assert_int_equal(find_told(m, &often[0], often[2].procedure, often[0].height, &others), a);
+	assert_int_equal(others, 2);
 	call_map_destroy(m);
 }
 
@@ -153,24 +169,21 @@ static void ask_for_a_frame_further_out(struct call_map *m)
 {
 	struct call_frame f[] = {{IMAGE, 4, 160}, {IMAGE, 3, 128}, {IMAGE, 3, 96}, {IMAGE, 3, 64},
 		{IMAGE, 1, 32}, {IMAGE, 9, 8}};
-	struct call_frame caller = {IMAGE, 1, 64}, own = {IMAGE, 3, 0}, moved = {IMAGE, 2, 64};
+	int64_t heights[CALL_TOLD];
 	uint32_t a, b, others;
-	int64_t height;
 
 	a = call_map_path(m, NULL, f, 6);
 	f[4].procedure = 2;
 	b = call_map_path(m, NULL, f, 6);
-	assert_true(call_map_ask(m, STACK_MAIN, &f[0], &height));
-	assert_int_equal(height, 64);
-	assert_int_equal(call_map_find_called(m, STACK_MAIN, &f[0], &caller, &others), a);
+	assert_true(call_map_ask(m, STACK_MAIN, &f[0], heights) >= 1);
+	assert_int_equal(heights[0], 64);
+	assert_int_equal(find_told(m, &f[0], 1, 64, &others), a);
 	assert_int_equal(others, 0);
-	/* Samples tell a part of the height. */
-	moved.height += CALL_HEIGHT_TOLD;
-	assert_int_equal(call_map_find_called(m, STACK_MAIN, &f[0], &moved, &others), b);
+	assert_int_equal(find_told(m, &f[0], 2, 64, &others), b);
 	assert_int_equal(others, 0);
-	call_map_find_called(m, STACK_MAIN, &f[0], &own, &others);
+	find_told(m, &f[0], 3, 160, &others);
 	assert_int_equal(others, 1);
-	assert_false(call_map_ask(m, STACK_MAIN, &f[4], &height));
+	assert_int_equal(call_map_ask(m, STACK_MAIN, &f[4], heights), 0);
 }
 
 static void test_asks(void **s)
@@ -200,27 +213,77 @@ static void test_asks_where_heights_differ(void **s)
 	struct call_frame a[] = {{IMAGE, 4, 160}, {IMAGE, 3, 128}, {IMAGE, 1, 64}, {IMAGE, 9, 8}};
 	struct call_frame b[] = {
 		{IMAGE, 4, 160}, {IMAGE, 3, 128}, {IMAGE, 3, 96}, {IMAGE, 2, 48}, {IMAGE, 9, 8}};
-	struct call_frame word = {IMAGE, 77, 0};
 	struct call_map *m = call_map_create();
-	uint32_t x, y, others, told;
-	int64_t height;
+	int64_t heights[CALL_TOLD];
+	uint32_t x, y, others;
 
 	(void)s;
 	x = call_map_learn(m, NULL, STACK_MAIN, a, 4);
 	y = call_map_learn(m, NULL, STACK_MAIN, b, 5);
 	assert_int_not_equal(x, y);
-	assert_true(call_map_ask(m, STACK_MAIN, &a[0], &height));
-	assert_true(height == 64 || height == 128 || height == 96 || height == 48);
+	assert_true(call_map_ask(m, STACK_MAIN, &a[0], heights) >= 1);
+	assert_true(heights[0] == 64 || heights[0] == 128 || heights[0] == 96 || heights[0] == 48);
 	/* At 64 only the first path has a frame, which the last one called. */
-	word.height = 64;
-	told = call_map_find_called(m, STACK_MAIN, &a[0], &word, &others);
-	assert_int_equal(told, y);
+	assert_int_equal(find_told(m, &a[0], 77, 64, &others), y);
 	assert_int_equal(others, 0);
-	assert_false(call_map_has_caller(m, STACK_MAIN, &a[0], &word));
-	word.procedure = 9;
-	assert_int_equal(call_map_find_called(m, STACK_MAIN, &a[0], &word, &others), x);
+	assert_false(has_told(m, &a[0], 77, 64));
+	assert_int_equal(find_told(m, &a[0], 9, 64, &others), x);
 	assert_int_equal(others, 0);
-	assert_true(call_map_has_caller(m, STACK_MAIN, &a[0], &word));
+	assert_true(has_told(m, &a[0], 9, 64));
+	call_map_destroy(m);
+}
+
+/* Three paths that no one word tells apart. */
+static void test_asks_for_several(void **s)
+{
+	struct call_frame f[] = {
+		{IMAGE, 4, 160}, {IMAGE, 3, 128}, {IMAGE, 5, 96}, {IMAGE, 6, 64}, {IMAGE, 9, 8}};
+	struct call_told told = {.n = 2};
+	struct call_map *m = call_map_create();
+	uint32_t a, b, c, others;
+	int64_t heights[CALL_TOLD];
+
+	(void)s;
+	a = call_map_learn(m, NULL, STACK_MAIN, f, 5);
+	f[1].procedure = 2;
+	b = call_map_learn(m, NULL, STACK_MAIN, f, 5);
+	f[3].procedure = 7;
+	c = call_map_learn(m, NULL, STACK_MAIN, f, 5);
+	assert_true(call_map_ask(m, STACK_MAIN, &f[0], heights) >= 2);
+	assert_int_equal(heights[0] + heights[1], 160 + 96);
+	for (unsigned i = 0; i < 2; i++)
+		told.callers[i] = (struct call_frame){
+			IMAGE, heights[i] == 160 ? f[1].procedure : f[3].procedure, heights[i]};
+	assert_int_equal(call_map_find_called(m, STACK_MAIN, &f[0], &told, &others), c);
+	assert_int_equal(others, 0);
+	told.callers[heights[0] == 160 ? 1 : 0].procedure = 6;
+	assert_int_equal(call_map_find_called(m, STACK_MAIN, &f[0], &told, &others), b);
+	assert_int_equal(others, 0);
+	/* What contradicts all is not sure. */
+	told.callers[heights[0] == 160 ? 0 : 1].procedure = 8;
+	call_map_find_called(m, STACK_MAIN, &f[0], &told, &others);
+	assert_true(others > 0);
+	assert_int_not_equal(a, b);
+	call_map_destroy(m);
+}
+
+/* One path is known to procedure 4, but another that calls it elsewhere is known where it would be.
+ */
+static void test_doubts(void **s)
+{
+	struct call_frame known[] = {{IMAGE, 4, 160}, {IMAGE, 1, 96}, {IMAGE, 9, 8}};
+	struct call_frame other[] = {{IMAGE, 2, 96}, {IMAGE, 9, 8}};
+	struct call_frame elsewhere[] = {{IMAGE, 4, 264}, {IMAGE, 2, 200}, {IMAGE, 9, 8}};
+	struct call_map *m = call_map_create();
+	int64_t heights[CALL_TOLD];
+
+	(void)s;
+	call_map_learn(m, NULL, STACK_MAIN, known, 3);
+	call_map_learn(m, NULL, STACK_MAIN, other, 2);
+	assert_int_equal(call_map_ask(m, STACK_MAIN, &known[0], heights), 0);
+	call_map_learn(m, NULL, STACK_MAIN, elsewhere, 3);
+	assert_int_equal(call_map_ask(m, STACK_MAIN, &known[0], heights), 1);
+	assert_int_equal(heights[0], 160);
 	call_map_destroy(m);
 }
 
@@ -343,6 +406,8 @@ int main(void)
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_asks),
 		cmocka_unit_test(test_asks_where_heights_differ),
+		cmocka_unit_test(test_asks_for_several),
+		cmocka_unit_test(test_doubts),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_cut_stacks),
 		cmocka_unit_test(test_guesses),

@@ -106,25 +106,26 @@ static void test_heights(void **state)
 	close(fd);
 }
 
+static size_t run_deep(int fd, int depth, int n)
+{
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	for (int i = 0; i < n; i++)
+		deep(depth);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	drain();
+	return seen.nstacks;
+}
+
 static void test_stacks_of_what_is_new(void **state)
 {
-	size_t before;
 	int fd;
 
 	(void)state;
 	need_bpf();
 	fd = open_faults(0, false);
 	drain();
-	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
-	for (int i = 0; i < 400; i++)
-		deep(5);
-	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	drain();
-	/* One because it is new; some to judge by, 3 of 400 in the mean. */
-	before = 0;
-	for (size_t i = 0; i < seen.nstacks; i++)
-		before += !seen.stacks[i].judge;
-	assert_true(before <= 1 && seen.nstacks >= 1 && seen.nstacks < 30);
+	assert_int_equal(run_deep(fd, 5, 1), 1);
+	assert_false(seen.stacks[0].judge);
 	for (size_t i = 0; i < seen.nstacks; i++) {
 		const struct driver_stack *s = &seen.stacks[i];
 
@@ -135,6 +136,37 @@ static void test_stacks_of_what_is_new(void **state)
 		assert_true(seen.word[i] - (uint64_t)deep < 4096 ||
 			    (uint64_t)deep - seen.word[i] < 4096);
 	}
+	driver_answer(driver, &seen.stacks[0], NULL, 0);
+	/* Some to judge by, 3 of 400 in the mean. */
+	assert_true(run_deep(fd, 5, 400) < 30);
+	close(fd);
+}
+
+/* Stacks of a context are copied until somebody has said what it should tell. */
+static void test_stacks_until_answered(void **state)
+{
+	uint64_t caller;
+	int fd;
+
+	(void)state;
+	need_bpf();
+	fd = open_faults(0, false);
+	drain();
+	assert_true(run_deep(fd, 11, 20) == 20);
+	/* Nothing: then only some are looked at. */
+	driver_answer(driver, &seen.stacks[0], NULL, 0);
+	assert_true(run_deep(fd, 11, 20) < 10);
+	/* Something that no sample has told: one more. */
+	assert_true(run_deep(fd, 12, 1) == 1);
+	driver_ask(driver, &(struct sample){.where = seen.stacks[0].context.where}, 1);
+	assert_true(run_deep(fd, 12, 1) == 1);
+	caller = CALLER_ADDRESS(seen.stacks[0].context.caller[0]);
+	assert_true(caller - (uint64_t)deep < 4096 || (uint64_t)deep - caller < 4096);
+	assert_true(run_deep(fd, 12, 20) < 10);
+	/* What the stack shows has been told. */
+	assert_true(run_deep(fd, 13, 1) == 1);
+	driver_answer(driver, &seen.stacks[0], (const uint8_t *)&seen.word[0], 1);
+	assert_true(run_deep(fd, 13, 20) < 10);
 	close(fd);
 }
 
@@ -155,8 +187,8 @@ static void test_callers(void **state)
 	drain();
 	assert_int_equal(seen.n, 1);
 	first = seen.at[0];
-	assert_int_equal(first.caller, 0);
-	driver_ask(driver, &first, 8 * height(&first));
+	assert_int_equal(first.caller[0], 0);
+	driver_ask(driver, &first, 1);
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 	deep(7);
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
@@ -164,9 +196,9 @@ static void test_callers(void **state)
 	assert_int_equal(seen.n, 1);
 	assert_int_equal(WHERE_CONTEXT(seen.at[0].where), WHERE_CONTEXT(first.where));
 	/* The code of the fault is called by what is near. */
-	caller = CALLER_ADDRESS(seen.at[0].caller);
+	caller = CALLER_ADDRESS(seen.at[0].caller[0]);
 	assert_true(caller - (uint64_t)deep < 4096 || (uint64_t)deep - caller < 4096);
-	assert_int_equal(seen.at[0].caller >> CALLER_SHIFT, height(&first) & 0xffff);
+	assert_int_equal(seen.at[0].caller[0] >> CALLER_SHIFT, 1);
 	close(fd);
 }
 
@@ -256,6 +288,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_heights),
 		cmocka_unit_test(test_stacks_of_what_is_new),
+		cmocka_unit_test(test_stacks_until_answered),
 		cmocka_unit_test(test_callers),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_stacks_of_signals),
