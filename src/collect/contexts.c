@@ -229,21 +229,29 @@ static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
 	return told;
 }
 
+/* The path as far as it was seen; CALL_NONE, and the height too may not be known. */
+static uint32_t find_seen(struct contexts *c, const struct context_sample *s, enum stack_kind *kind,
+	struct call_frame *f, struct call_told *told, uint32_t *others)
+{
+	const struct program *program = contexts_program(c, contexts_key(c, s->program));
+
+	*others = 0;
+	if (!frames_of_sample(c, s, kind, f, told))
+		return CALL_NONE;
+	return call_map_find_called(program->known, *kind, f, told, others);
+}
+
 uint32_t contexts_find(struct contexts *c, const struct context_sample *s, struct call_frame *f,
 	bool *seen, uint32_t *others)
 {
-	const struct program *program = contexts_program(c, contexts_key(c, s->program));
 	enum stack_kind kind;
 	struct call_told told;
-	uint32_t path;
+	uint32_t path = find_seen(c, s, &kind, f, &told, others);
 
-	*others = 0;
-	*seen = false;
-	if (!frames_of_sample(c, s, &kind, f, &told))
-		return CALL_NONE;
-	path = call_map_find_called(program->known, kind, f, &told, others);
 	*seen = path != CALL_NONE;
-	return *seen ? path : call_map_guess(program->known, kind, f);
+	if (*seen || !f->height)
+		return path;
+	return call_map_guess(contexts_program(c, contexts_key(c, s->program))->known, kind, f);
 }
 
 /* ---- stacks ---- */
@@ -591,26 +599,23 @@ static bool has_told(const struct context_sample *s, uint64_t ask)
 static enum context_wish wish_of(
 	struct contexts *c, const struct context_sample *s, const struct program *p, uint64_t *ask)
 {
-	enum stack_kind kind = kind_of(s->where);
+	enum stack_kind kind;
 	struct call_told told;
 	struct call_frame f;
 	uint32_t others;
-	bool seen;
 
 	if (contexts_in_kernel_thread(s))
 		return CONTEXT_WISH_NOTHING;
-	contexts_find(c, s, &f, &seen, &others);
-	if (!seen)
+	if (find_seen(c, s, &kind, &f, &told, &others) == CALL_NONE)
 		return CONTEXT_WISH_STACK;
-	*ask = ask_of(p->known, kind, &f, 8 * (s->where & WHERE_HEIGHT));
+	*ask = kind == kind_of(s->where) ? ask_of(p->known, kind, &f, 8 * (s->where & WHERE_HEIGHT))
+					 : 0;
 	if (!has_told(s, *ask))
 		return CONTEXT_WISH_CALLERS;
-	if (!others)
-		return CONTEXT_WISH_NOTHING;
 	/* None of those that are known was called like this. */
-	frames_of_sample(c, s, &kind, &f, &told);
-	return !told.n || call_map_has_callers(p->known, kind, &f, &told) ? CONTEXT_WISH_NOTHING
-									  : CONTEXT_WISH_STACK;
+	return !others || !told.n || call_map_has_callers(p->known, kind, &f, &told)
+		       ? CONTEXT_WISH_NOTHING
+		       : CONTEXT_WISH_STACK;
 }
 
 enum context_wish contexts_sample(
