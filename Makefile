@@ -36,7 +36,7 @@ SANFLAGS := $(if $(SAN),$(SANITIZE))
 WARNINGS := -Wall -Wextra -Wmissing-prototypes -Wshadow -Wvla $(if $(CI),-Werror)
 ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DCULPRIT_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen \
 	      $(WARNINGS) $(CFLAGS) $(SANFLAGS)
-LIBS := -ldw -lelf -lbpf -lsqlite3 -lzstd -lz -lZydis -lcap -lstdc++ -lm
+LIBS := -ldw -lelf -lbpf -lsqlite3 -lzstd -lz -lZydis -lcap -lmicrohttpd -lstdc++ -lm
 
 LIB_SRC  := $(foreach r,$(filter-out upcall objects,$(ROOMS)),$(filter-out %.bpf.c, \
 	$(wildcard src/$(r)/*.c)))
@@ -51,7 +51,7 @@ UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
 UNIT_ALONE := $(filter $(addprefix $(BUILD)/tests/,collect/% upcall/% values/%),$(UNIT))
 E2E        := $(wildcard tests/e2e/*.bats)
 E2E_TOGETHER := $(filter $(patsubst %,tests/e2e/%.bats,bursts calls cfg cli db diff doctor edit \
-	edit_% export export_viewers list paths per_thread record_% stats top),$(E2E))
+	edit_% export export_viewers list paths per_thread record_% serve stats top),$(E2E))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
@@ -116,6 +116,12 @@ $(BUILD)/gen/rt/blob.h $(BUILD)/gen/rt/frames.h: $(BUILD)/gen/rt/%.h: $(BUILD)/g
 
 $(BUILD)/gen/rt/routines.h: $(BUILD)/gen/rt/blob.elf tools/routines
 	tools/routines $< > $@
+
+# The page of `culprit serve`, inside the program.
+$(BUILD)/gen/web/page.h: $(wildcard src/web/page/*) tools/assets tools/embed
+	@mkdir -p $(@D)
+	tools/assets $(sort $(wildcard src/web/page/*)) > $@
+$(BUILD)/src/web/assets.o build/fuzz/src/web/assets.o: $(BUILD)/gen/web/page.h
 
 # What it does not use goes: its thread-local memory would come out of every thread's stack.
 build/culprit-upcall.so: $(UPCALL_OBJ)
@@ -290,8 +296,8 @@ bench: all helpers $(INSIDERS:%=build/bench/%)
 
 # apt runs only when a package is missing, with sudo when not root.
 PACKAGES := build-essential pkg-config clang llvm libclang-rt-dev libzydis-dev libelf-dev libdw-dev \
-	libbpf-dev bpftool libsqlite3-dev libzstd-dev zlib1g-dev libcap-dev libcmocka-dev libunicorn-dev bats jq \
-	sqlite3 graphviz gdb protobuf-compiler
+	libbpf-dev bpftool libsqlite3-dev libzstd-dev zlib1g-dev libcap-dev libmicrohttpd-dev libcmocka-dev libunicorn-dev bats jq \
+	sqlite3 graphviz gdb curl protobuf-compiler
 build/.packages: Makefile tools/packages
 	@mkdir -p build
 	@tools/packages $(PACKAGES)

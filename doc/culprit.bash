@@ -60,7 +60,7 @@ _culprit_sampling() { # PREVIOUS WORD
 
 _culprit() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs="record daemon top list why cfg values calls paths bursts streams stats diff export edit db doctor help"
+	local verbs="record daemon top list why cfg values calls paths bursts streams stats diff export serve edit db doctor help"
 	local filters="-i -e -p --input --event --time --epoch --comm --image --proc --pid --help"
 	local report="$filters --json --no-pager"
 	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --values --values=upcall --only --plugin --edges --no-edges --bpf --no-bpf --help"
@@ -136,6 +136,9 @@ _culprit() {
 	bursts)
 		_culprit_report "$previous" "$word" && return
 		options="$report -n --rows"
+		;;
+	serve)
+		options="-i -P --input --port --listen --token-file --host --help"
 		;;
 	streams)
 		_culprit_report "$previous" "$word" && return

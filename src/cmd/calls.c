@@ -208,11 +208,66 @@ static void put_verdicts(struct json *j, const struct calls_view *v)
 	json_close(j);
 }
 
-static void print_contexts(const struct calls_view *v)
+/* Every context by itself, with its whole path. */
+static void put_contexts(struct json *j, const struct calls_view *v)
 {
 	_cleanup_free_ const struct context_node **hot = NULL;
 	size_t n = calls_hot(v, v->report.has_min_share ? v->least : 0, &hot);
 	calls_chain chain = {0};
+
+	json_key(j, "contexts");
+	json_open(j, '[');
+	for (size_t i = 0; i < n && (!v->report.rows || i < v->report.rows); i++)
+		put_context(j, v, hot[i], &chain);
+	json_close(j);
+	vec_deinit(&chain);
+}
+
+static void put_procedures(struct json *j, const struct calls_view *v)
+{
+	const struct context_procedure *procedures;
+	size_t n = context_tree_procedures(v->tree, &procedures);
+
+	json_key(j, "procedures");
+	json_open(j, '[');
+	for (size_t i = 0; i < n; i++) {
+		json_open(j, '{');
+		json_kstr(j, "name", procedures[i].name);
+		json_kstr(j, "image", procedures[i].image ? procedures[i].image->path : NULL);
+		json_kaddr(j, "start", procedures[i].start);
+		json_close(j);
+	}
+	json_close(j);
+}
+
+/* The tree as it is, in preorder: [parent (-1: a root), procedure, own weight, count, known]. */
+static void put_tree(struct json *j, const struct calls_view *v)
+{
+	const struct context_node *nodes;
+	size_t n = context_tree_nodes(v->tree, &nodes);
+
+	put_procedures(j, v);
+	json_key(j, "known");
+	json_open(j, '[');
+	for (int k = CONTEXT_EXACT; k <= CONTEXT_UNKNOWN; k++)
+		json_str(j, context_known_word((enum context_known)k));
+	json_close(j);
+	json_key(j, "nodes");
+	json_open(j, '[');
+	for (size_t i = 0; i < n; i++) {
+		json_open(j, '[');
+		json_int(j, nodes[i].parent == CONTEXT_NONE ? -1 : (int64_t)nodes[i].parent);
+		json_uint(j, nodes[i].procedure);
+		json_double(j, nodes[i].own);
+		json_uint(j, nodes[i].count);
+		json_uint(j, context_tree_known(v->tree, &nodes[i]));
+		json_close(j);
+	}
+	json_close(j);
+}
+
+static void print_contexts(const struct calls_view *v)
+{
 	struct json j;
 
 	json_init(&j, stdout);
@@ -223,13 +278,11 @@ static void print_contexts(const struct calls_view *v)
 	json_kstr(&j, "event", context_tree_sampled(v->tree));
 	json_kstr(&j, "metric", context_tree_metric(v->tree));
 	json_kdouble(&j, "total", context_tree_total(v->tree));
-	json_key(&j, "contexts");
-	json_open(&j, '[');
-	for (size_t i = 0; i < n && (!v->report.rows || i < v->report.rows); i++)
-		put_context(&j, v, hot[i], &chain);
+	if (v->whole)
+		put_tree(&j, v);
+	else
+		put_contexts(&j, v);
 	json_close(&j);
-	json_close(&j);
-	vec_deinit(&chain);
 }
 
 static void print_json(const struct calls_view *v)
@@ -289,6 +342,7 @@ enum {
 	CALLS_OPTION_AT,
 	CALLS_OPTION_NEW,
 	CALLS_OPTION_PATHS,
+	CALLS_OPTION_WHOLE,
 	CALLS_OPTION_FORM, /* and those behind it, in the order of enum calls_form */
 };
 
@@ -314,6 +368,8 @@ static int calls_option(void *arg, int c, const char *value)
 		v->earlier = value;
 	else if (c == CALLS_OPTION_PATHS)
 		v->paths = true;
+	else if (c == CALLS_OPTION_WHOLE)
+		v->whole = true;
 	else if (c == 'o')
 		v->output = value;
 	else if (c >= CALLS_OPTION_FORM && c <= CALLS_OPTION_FORM + CALLS_SVG)
@@ -333,6 +389,7 @@ static int parse(struct calls_view *v, int argc, char **argv)
 		{"at", required_argument, NULL, CALLS_OPTION_AT},
 		{"new", required_argument, NULL, CALLS_OPTION_NEW},
 		{"paths", no_argument, NULL, CALLS_OPTION_PATHS},
+		{"tree", no_argument, NULL, CALLS_OPTION_WHOLE},
 		{"top-down", no_argument, NULL, CALLS_OPTION_FORM + CALLS_TREE},
 		{"bottom-up", no_argument, NULL, CALLS_OPTION_FORM + CALLS_CALLERS},
 		{"hot", no_argument, NULL, CALLS_OPTION_FORM + CALLS_HOT},
@@ -352,6 +409,8 @@ static int parse(struct calls_view *v, int argc, char **argv)
 		v->form = CALLS_HOT;
 	if (!rc && v->earlier && v->form != CALLS_HOT)
 		return cmd_usage("calls", "--new lists contexts, it goes with --hot and --json");
+	if (!rc && v->whole && (!v->report.json || v->form != CALLS_TREE || v->earlier))
+		return cmd_usage("calls", "--tree goes with --json, and without other forms");
 	if (!rc && v->output && v->form != CALLS_SVG && v->form != CALLS_FOLDED)
 		return cmd_usage("calls", "-o goes with --svg and --folded");
 	return rc;

@@ -24,7 +24,7 @@ struct calls_view {
 	const char *other;   /* --check: the database to compare with; --at: the place */
 	const char *earlier; /* --new: the database that contexts must not be in */
 	bool *fresh;         /* by node: whether they are not; NULL: nobody asked */
-	bool sites, paths;
+	bool sites, paths, whole;
 	double least; /* share of what is shown */
 	struct context_tree *tree;
 };

@@ -80,12 +80,20 @@ static int parse(struct cfg *g, int argc, char **argv)
 
 /* ---- dot ---- */
 
+/* "-.svg" and the like. */
+static bool is_standard_output(const char *output)
+{
+	return output[0] == '-' && output[1] == '.';
+}
+
 /* Starts dot with its input on a pipe, of which *input is our end. */
 static int start_dot(
 	const char *format, const char *output, pid_t *pid, FILE **input, struct err *e)
 {
 	char kind[8];
-	char *argv[] = {"dot", kind, "-o", (char *)output, NULL};
+	/* dot without -o writes to standard output. */
+	char *argv[] = {
+		"dot", kind, is_standard_output(output) ? NULL : "-o", (char *)output, NULL};
 	posix_spawn_file_actions_t actions;
 	int ends[2], rc;
 
@@ -144,8 +152,13 @@ static int draw(const struct cfg *g, const struct why_view *v, struct err *e)
 static int write_text(const struct cfg *g, const struct why_view *v, struct err *e)
 {
 	FILE *out = NULL;
-	int rc = cmd_output_open(g->output, &out, e);
+	int rc;
 
+	if (is_standard_output(g->output)) {
+		cfg_dot(v, g->full, stdout);
+		return 0;
+	}
+	rc = cmd_output_open(g->output, &out, e);
 	if (rc)
 		return rc;
 	cfg_dot(v, g->full, out);

@@ -125,7 +125,7 @@ static void put_block(const struct dot *d, uint32_t block)
 	const struct flow_block *b = &d->f->blocks[block];
 	uint32_t loop = d->loops.of[block];
 
-	fprintf(d->out, "  b%u [label=\"", block);
+	fprintf(d->out, "  b%u [id=\"block-0x%" PRIx64 "\", label=\"", block, b->start);
 	put_block_head(d, block);
 	put_insns(d, b);
 	fputs("\", ", d->out);
@@ -204,7 +204,11 @@ static void put_edge(const struct dot *d, uint32_t edge)
 	put_node(d, ends->from);
 	fputs(" -> ", d->out);
 	put_node(d, ends->to);
-	fputs(" [label=\"", d->out);
+	fputs(" [", d->out);
+	if (ends->from < d->f->nblocks && ends->to < d->f->nblocks)
+		fprintf(d->out, "id=\"edge-0x%" PRIx64 "-0x%" PRIx64 "\", ",
+			d->f->blocks[ends->from].start, d->f->blocks[ends->to].start);
+	fputs("label=\"", d->out);
 	put_edge_label(d, edge);
 	fprintf(d->out, "\", penwidth=%.2f, style=%s, color=%s", 0.6 + 5.4 * sqrt(share),
 		style_of(est->confidence), colour_of(d, edge));

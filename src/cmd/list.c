@@ -45,6 +45,7 @@ static int put_line(void *arg, const struct listing_line *line)
 		json_kint(j, "line", line->line);
 	else
 		json_kstr(j, "line", NULL);
+	json_kstr(j, "source", line->file ? line->source : NULL);
 	json_key(j, "counts");
 	json_open(j, '[');
 	for (size_t i = 0; i < jl->l->report.nevents; i++)

@@ -22,6 +22,9 @@ struct top {
 	const struct view *view;
 	const char *sort;
 	bool children;
+	bool over_time;  /* --by time */
+	uint64_t slices; /* of it, 0: as many as fit */
+	const char *of;  /* image or procedure */
 	struct tally *tally;
 };
 
@@ -426,17 +429,21 @@ static void print_text(const struct top *t)
 
 /* ---- options ---- */
 
-enum { TOP_BY = REPORT_LAST, TOP_SORT, TOP_CHILDREN };
+enum { TOP_BY = REPORT_LAST, TOP_SORT, TOP_CHILDREN, TOP_SLICES, TOP_OF };
 
 static int set_view(struct top *t, const char *name)
 {
+	t->over_time = !strcmp(name, "time");
+	if (t->over_time)
+		return 0;
 	for (size_t i = 0; i < sizeof views / sizeof *views; i++)
 		if (!strcmp(views[i].name, name)) {
 			t->view = &views[i];
 			return 0;
 		}
 	return cmd_usage("top",
-		"--by takes procedure, image, process, thread, comm, line, cgroup or cpu, not '%s'",
+		"--by takes procedure, image, process, thread, comm, line, cgroup, cpu or time, "
+		"not '%s'",
 		name);
 }
 
@@ -453,6 +460,16 @@ static int top_option(void *arg, int c, const char *value)
 	case TOP_CHILDREN:
 		t->children = true;
 		return 0;
+	case TOP_SLICES:
+		if (parse_uint(value, 1, TOP_SLICES_MOST, &t->slices))
+			return cmd_usage("top", "--slices takes a number from 1 to %d, not '%s'",
+				TOP_SLICES_MOST, value);
+		return 0;
+	case TOP_OF:
+		t->of = value;
+		if (strcmp(value, "image") && strcmp(value, "procedure"))
+			return cmd_usage("top", "--of takes image or procedure, not '%s'", value);
+		return 0;
 	}
 	return 1;
 }
@@ -462,7 +479,9 @@ static int parse(struct top *t, int argc, char **argv)
 	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG,
 		REPORT_MIN_SHARE_LONG, {"by", required_argument, NULL, TOP_BY},
 		{"sort", required_argument, NULL, TOP_SORT},
-		{"children", no_argument, NULL, TOP_CHILDREN}, {0}};
+		{"children", no_argument, NULL, TOP_CHILDREN},
+		{"slices", required_argument, NULL, TOP_SLICES},
+		{"of", required_argument, NULL, TOP_OF}, {0}};
 	static const struct report_verb verb = {"top", ":n:" REPORT_SHORT, options, top_option};
 	int rc = report_parse(&t->report, &verb, t, argc, argv);
 
@@ -471,6 +490,10 @@ static int parse(struct top *t, int argc, char **argv)
 	if (!rc && t->report.procedure && t->view->by != TALLY_PROCEDURE &&
 		t->view->by != TALLY_LINE)
 		return cmd_usage("top", "--proc goes with --by procedure and --by line only");
+	if (!rc && (t->slices || t->of) && !t->over_time)
+		return cmd_usage("top", "--slices and --of go with --by time only");
+	if (!rc && t->over_time && (t->children || t->report.procedure))
+		return cmd_usage("top", "--by time goes without --children and --proc");
 	if (!rc && t->children && t->view->by != TALLY_PROCEDURE)
 		return cmd_usage("top", "--children goes with --by procedure only");
 	return rc;
@@ -487,6 +510,8 @@ static int report(struct top *t, struct err *e)
 	if (!t->report.rows)
 		t->report.rows =
 			t->report.json || t->report.min_share > 0 ? UINT64_MAX : TOP_TEXT_ROWS;
+	if (t->over_time)
+		return top_time(&t->report, t->slices, t->of, e);
 	if (t->children)
 		return top_children(&t->report, e);
 	rc = tally_create(t->report.sel, t->view->by, t->report.procedure, &t->tally, e);

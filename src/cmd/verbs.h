@@ -90,7 +90,9 @@
 	X(top, "where the time went: samples by procedure, image, process, line, ...",             \
 		"usage: culprit top [options]\n"                                                   \
 		"      --by WHAT       procedure (default), image, process, thread, comm, line,\n" \
-		"                      cgroup or cpu\n"                                            \
+		"                      cgroup, cpu or time\n"                                      \
+		"      --slices N      with --by time: in N slices\n"                              \
+		"      --of WHAT       with --by time: image (default) or procedure\n"             \
 		"      --children      with what they called, from call paths (record -g)\n"       \
 		"  -n, --rows N        at most N rows\n"                                           \
 		"      --min-share S   rows with at least this share (\"0.5%\" or \"0.005\")\n"    \
@@ -137,6 +139,7 @@
 		"      --size          how large the tree is\n"                                    \
 		"      --folded        for flame graph programs: names, and a number\n"            \
 		"      --svg           a flame graph\n"                                            \
+		"      --tree          with --json: all contexts, once, for programs\n"            \
 		"  -o, --output FILE   where --folded and --svg go to\n"                           \
 		"      --sites         call sites apart\n"                                         \
 		"      --metric NAME   one that was measured, or calls\n"                          \
@@ -190,6 +193,13 @@
 		"                      csv: the same as a table\n"                                 \
 		"      --flat          with these: instructions and lines, no callers\n"           \
 		"  -o, --output FILE   where to (default: standard output)\n" FILTER_USAGE)        \
+	X(serve, "all of it in a browser",                                                         \
+		"usage: culprit serve [options] [DATABASE...]\n"                                   \
+		"  -P, --port PORT     where to listen (default: any that is free)\n"              \
+		"      --listen ADDR   another address than 127.0.0.1; needs --token-file\n"       \
+		"      --token-file F  the token is the first line of this file\n"                 \
+		"      --host NAME     a name that browsers call this machine (repeatable)\n"      \
+		"  -i, --input FILE    a database (default: culprit.db here, else the daemon's)\n") \
 	X(edit, "a copy of a program or library with code added, that runs as before",             \
 		"usage: culprit edit [options] -o EDITED PROGRAM\n"                                \
 		"       culprit edit --report [--json] [options] PROGRAM\n"                        \
