@@ -18,7 +18,7 @@ cfg() { # [OPTION...]
 	cfg hot --epoch 1 -o hot.dot
 	grep -q '^digraph' hot.dot
 	grep -q 'b1 \[id="block-0x401004", label="401004\.\.40100c' hot.dot
-	grep -q 'b1 -> b1 \[label=" taken [0-9.]*[kMG]* [89][0-9.]*%", penwidth=[0-9.]*, style=[a-z]*, color=blue3' hot.dot
+	grep -q 'b1 -> b1 \[id="edge-0x401004-0x401004", label=" taken [0-9.]*[kMG]* [89][0-9.]*%", penwidth=[0-9.]*, style=[a-z]*, color=blue3' hot.dot
 	grep -q 'entry -> b0' hot.dot
 	grep -q 'add    $0x1,%rax\\l' hot.dot
 	cfg hot --epoch 1 --all --full --syntax intel -o all.dot
