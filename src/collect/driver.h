@@ -121,8 +121,10 @@ struct driver_context_bucket {
 #define DRIVER_MEDIUM       8192
 #define DRIVER_MIDDLE       16384
 #define DRIVER_LONG         65536
+#define DRIVER_LONGER       131072
 #define DRIVER_LONGEST      262144
 #define DRIVER_LONG_COST    2
+#define DRIVER_LONGER_COST  3
 #define DRIVER_LONGEST_COST 6
 
 #define DRIVER_CHAIN_MOST 127 /* frames; what the kernel takes at most */

@@ -5,6 +5,8 @@
 #ifndef CULPRIT_COLLECT_DRIVER_CONTEXT_H
 #define CULPRIT_COLLECT_DRIVER_CONTEXT_H
 
+#define PAGE 4096
+
 /* A stack that has more bytes is not that of who executes a program. */
 #define DEEPEST_AT_EXEC (8ull << 20)
 
@@ -214,27 +216,55 @@ static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, cons
 	keep_registers(ctx, p, s);
 }
 
-/* `room` is a constant, as the kernel wants it. */
-static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
+/* Bytes of the stack that are copied, at most. Where one that nobody knows ends is not known. */
+static __always_inline u64 copied_size(const struct place *p, u32 room)
+{
+	u64 size = p->kind == WHERE_OTHER ? DRIVER_MIDDLE : p->base - p->sp;
+
+	return size < room ? size : room;
+}
+
+/*
+ * Page by page, since some are not there: those of large variables that nobody has touched yet, or
+ * behind the end of a stack. They read as zeros.
+ */
+static __always_inline bool put_pages(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
 	const struct key *k, const struct place *p, u32 why, u32 room)
 {
-	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
-	u64 size = p->kind == WHERE_OTHER ? room : p->base - p->sp;
+	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room + PAGE, 0);
+	u64 size = copied_size(p, room), first = PAGE - (p->sp & (PAGE - 1));
 
 	if (!s) {
 		c->stacks_lost++;
 		return false;
 	}
-	if (size > room)
-		size = room;
-	/* Where a stack that nobody knows ends is not known either: a page is there, mostly. */
+	if (bpf_probe_read_user(s + 1, first, (const void *)p->sp)) {
+		bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
+		c->stacks_gone++;
+		return false;
+	}
+	for (u64 at = first; at < room && at < size; at += PAGE)
+		bpf_probe_read_user((u8 *)(s + 1) + at, PAGE, (const void *)(p->sp + at));
+	describe_stack(ctx, k, p, why, s);
+	s->size = size;
+	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+/* `room` is a constant, as the kernel wants it. */
+static __always_inline bool put_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
+	const struct key *k, const struct place *p, u32 why, u32 room)
+{
+	struct driver_stack *s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
+	u64 size = copied_size(p, room);
+
+	if (!s) {
+		c->stacks_lost++;
+		return false;
+	}
 	if (bpf_probe_read_user(s + 1, size, (const void *)p->sp)) {
-		size = 4096 - (p->sp & 4095);
-		if (bpf_probe_read_user(s + 1, size, (const void *)p->sp)) {
-			bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
-			c->stacks_gone++;
-			return false;
-		}
+		bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
+		return put_pages(ctx, c, k, p, why, room);
 	}
 	describe_stack(ctx, k, p, why, s);
 	s->size = size;
@@ -300,23 +330,34 @@ static __always_inline bool put_sized(struct bpf_perf_event_data *ctx, struct dr
 		return put_stack(ctx, c, k, p, why, DRIVER_MIDDLE);
 	if (size <= DRIVER_LONG)
 		return put_stack(ctx, c, k, p, why, DRIVER_LONG);
+	if (size <= DRIVER_LONGER)
+		return put_stack(ctx, c, k, p, why, DRIVER_LONGER);
 	return put_stack(ctx, c, k, p, why, DRIVER_LONGEST);
 }
 
+static __always_inline u32 copy_cost(u64 size)
+{
+	return size <= DRIVER_MIDDLE   ? 1
+	       : size <= DRIVER_LONG   ? DRIVER_LONG_COST
+	       : size <= DRIVER_LONGER ? DRIVER_LONGER_COST
+				       : DRIVER_LONGEST_COST;
+}
+
 /*
- * Of a long stack for which there is nothing left, the first part: it may lead to what is known.
- * What nobody asked for leaves a part of all for what is.
+ * Of a long stack the first part, which mostly leads to what is known; all of it where that
+ * was not enough. Where there is nothing left, less. What nobody asked for leaves a
+ * part of all for what is.
  */
 static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
 	const struct key *k, const struct place *p, u32 *why)
 {
 	u64 size = p->kind == WHERE_OTHER ? DRIVER_MIDDLE : p->base - p->sp;
-	u32 cost = size <= DRIVER_MIDDLE ? 1
-		   : size <= DRIVER_LONG ? DRIVER_LONG_COST
-					 : DRIVER_LONGEST_COST;
 	bool free = how == DRIVER_COPY, wanted = *why & WHY_WANTED;
-	u32 reserve = wanted ? 0 : *why & WHY_AGAIN ? DRIVER_AGAIN : DRIVER_RESERVE;
+	u32 reserve = wanted ? 0 : *why & WHY_AGAIN ? DRIVER_AGAIN : DRIVER_RESERVE, cost;
 
+	if (how == DRIVER_INFER && !(*why & (WHY_WANTED | WHY_AGAIN)) && size > DRIVER_LONG)
+		size = DRIVER_MIDDLE;
+	cost = copy_cost(size);
 	/* Those that are only looked at cost nothing, and what else would not be there is not
 	 * learned from. */
 	if (how == DRIVER_JUDGE && (c->stacks_left < reserve + cost || !(*why & WHY_LEARN))) {
