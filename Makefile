@@ -7,6 +7,7 @@
 #   make tables     the tables of the paper on flow and context sensitive profiles
 #   make fuzz       fuzz every parser for FUZZ_SECONDS each
 #   make torture    edit stock programs and random ones, run them, compare
+#   make browser    the page of 'culprit serve' in a real Chromium
 #   make layers     check who includes whom
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make SAN=1 ...  the same with ASan and UBSan, under build/san
@@ -267,6 +268,11 @@ torture: all helpers build/tests/torture/clobber build/tests/torture/variables
 	tests/torture/run -k disambiguate
 	tests/torture/random
 	CULPRIT=$(CURDIR)/build/tests/torture/clobber tests/torture/random -k clobber
+
+# The page in a real Chromium; not part of check, as it installs one.
+.PHONY: browser
+browser: all build/tests/fixtures/makedb
+	tests/browser/run
 
 layers:
 	@tools/layers $(ROOMS) cmd
