@@ -58,9 +58,9 @@ struct instrumenting {
 	VEC(struct graph_edge) edges;
 	VEC(double) weights;
 	const struct guide *guide;
-	VEC(double) taken; /* by link: how often it was, by the guide */
-	bool guided;       /* it knows */
-	VEC(bool) loses;   /* by node: flow may be lost there */
+	VEC(double) taken; /* by link: how often it was, by the guide, or likely is */
+	struct exact_alone alone;
+	VEC(bool) loses; /* by node: flow may be lost there */
 };
 
 /* ---- one function ---- */
@@ -87,11 +87,14 @@ static void find_losses(struct instrumenting *in)
 static void weigh(struct instrumenting *in)
 {
 	vec_reserve(&in->taken, in->places.n + 1);
-	in->guided = in->guide && guide_weights(in->guide, &in->model, in->taken.p);
-	for (size_t i = 0; in->guided && i < in->places.n; i++) {
+	bool guided = in->guide && guide_weights(in->guide, &in->model, in->taken.p);
+	for (size_t i = 0; i < in->places.n; i++) {
 		struct exact_place *p = &in->places.p[i];
 
-		p->weight = in->taken.p[i] * p->price + HARDLY * p->weight;
+		if (guided)
+			p->weight = in->taken.p[i] * p->price + HARDLY * p->weight;
+		else
+			in->taken.p[i] = p->price > 0 ? p->weight / p->price : 0;
 	}
 }
 
@@ -121,15 +124,10 @@ static int choose(struct instrumenting *in)
 	return rc;
 }
 
-static void take_function(struct instrumenting *in, struct edit_function *f)
+static void insert_all(struct instrumenting *in, struct edit_function *f)
 {
-	exact_model(&in->scene, f, &in->model, &in->places);
-	if (choose(in)) {
-		f->chosen = false; /* what cannot be counted need not be moved */
-		return;
-	}
-	uint8_t *held = exact_hold_loops(in->scene.edit, f, &in->model, &in->places,
-		in->guided ? in->taken.p : NULL, &in->holds);
+	uint8_t *held = exact_hold_loops(
+		in->scene.edit, f, &in->model, &in->places, &in->alone, in->taken.p, &in->holds);
 	uint64_t *counter = xcalloc(in->model.links.n + 1, sizeof *counter);
 	for (size_t i = 0; i < in->model.links.n; i++) {
 		struct exact_link *l = &in->model.links.p[i];
@@ -146,7 +144,23 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 		*vec_add(&in->holdings) = (struct holding){f, counter[hold->link], *hold};
 	free(counter);
 	free(held);
-	exact_map_add(&in->writer, &in->model);
+}
+
+static void take_function(struct instrumenting *in, struct edit_function *f)
+{
+	struct loops loops;
+
+	loops_init(&loops, &f->flow->graph, f->flow->entry_node);
+	exact_alone_find(&in->alone, f, &loops);
+	exact_model(&in->scene, f, &in->model, &in->places, &loops, &in->alone);
+	if (choose(in)) {
+		f->chosen = false; /* what cannot be counted need not be moved */
+	} else {
+		insert_all(in, f);
+		exact_map_add(&in->writer, &in->model);
+	}
+	exact_alone_deinit(&in->alone);
+	loops_deinit(&loops);
 }
 
 /* ---- all of them ---- */
@@ -249,8 +263,7 @@ static void fill_header(const struct exact *x, struct rt_header *h)
 
 static void instrument(struct exact *x, struct edit *edit, struct buf *map)
 {
-	struct instrumenting in = {
-		.scene = {.edit = edit, .turns = true}, .guide = x->options.guide};
+	struct instrumenting in = {.scene = {.edit = edit}, .guide = x->options.guide};
 	struct image *im = edit_image(edit);
 	_cleanup_free_ char *path = realpath(image_path(im), NULL);
 

@@ -1,10 +1,7 @@
 #include "edit/exact_loops.h"
 
 #include "base/mem.h"
-#include "edit/exact_turns.h"
-#include "edit/guess.h"
 #include "edit/snippet.h"
-#include "flow/loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,45 +16,40 @@ struct holding {
 	struct edit *e;
 	struct edit_function *f;
 	const struct flow *flow;
+	const struct exact_alone *alone;
 	const struct exact_function *model;
 	const exact_places *places;
-	struct loops loops;
 	double *often;  /* by edge of the flow */
 	uint8_t *held;  /* by link */
 	uint8_t *taken; /* by block: variables, a bit each */
+	uint32_t *first,
+		*next; /* counted links by the loop that they run in; GRAPH_NONE: no more */
 	exact_holds *out;
 };
 
 /* A loop that is looked at. */
 struct candidate {
-	uint32_t loop;
-	bool *blocks;
+	const struct exact_loop *loop;
+	bool *blocks;    /* by block: it is in the loop */
 	double in, left; /* how often it is entered and left */
 	uint8_t taken;   /* variables that cannot be used in it */
 };
 
 /* ---- loops ---- */
 
-static bool is_inside(const struct candidate *c, const struct holding *h, uint32_t node)
-{
-	return node < h->flow->nblocks && c->blocks[node];
-}
-
 /* How often it is entered and left, and which variables are used around it. */
 static void look_around(const struct holding *h, struct candidate *c)
 {
-	const struct graph *g = &h->flow->graph;
+	const struct graph_edge *ends = h->flow->graph.edge;
 
 	c->in = c->left = 0;
 	c->taken = 0;
-	for (uint32_t k = 0; k < h->flow->nblocks; k++)
-		c->taken |= c->blocks[k] ? h->taken[k] : 0;
-	for (uint32_t i = 0; i < g->edges; i++) {
-		bool from = is_inside(c, h, g->edge[i].from), to = is_inside(c, h, g->edge[i].to);
-		uint32_t other = from ? g->edge[i].to : g->edge[i].from;
-		if (from == to)
-			continue;
-		*(from ? &c->left : &c->in) += h->often[i];
+	for (uint32_t k = 0; k < c->loop->n; k++)
+		c->taken |= h->taken[c->loop->blocks[k]];
+	exact_each_way(w, h->alone, c->loop)
+	{
+		uint32_t other = w.in ? ends[w.edge].from : ends[w.edge].to;
+		*(w.in ? &c->in : &c->left) += h->often[w.edge];
 		if (other < h->flow->nblocks)
 			c->taken |= h->taken[other];
 	}
@@ -65,15 +57,30 @@ static void look_around(const struct holding *h, struct candidate *c)
 
 /* ---- counters ---- */
 
-static bool runs_inside(const struct holding *h, const struct candidate *c, size_t link)
+/* The innermost loop that a link is counted in, if it is counted where that goes on. */
+static uint32_t loop_of(const struct holding *h, const struct exact_place *p)
 {
-	const struct exact_place *p = &h->places->p[link];
-	const struct graph_edge *ends = h->flow->graph.edge;
+	const uint32_t *of = h->alone->loops->of;
+	const struct graph_edge *edge = &h->flow->graph.edge[p->where];
 
 	if (p->how == EXACT_BEFORE)
-		return is_inside(c, h, flow_block_at(h->flow, h->flow->insns[p->where].address));
-	return p->how == EXACT_ON_EDGE && is_inside(c, h, ends[p->where].from) &&
-	       is_inside(c, h, ends[p->where].to);
+		return of[flow_block_at(h->flow, h->flow->insns[p->where].address)];
+	return p->how == EXACT_ON_EDGE && of[edge->from] == of[edge->to] ? of[edge->to]
+									 : GRAPH_NONE;
+}
+
+static void sort_links(struct holding *h)
+{
+	h->first = graph_numbers(h->alone->loops->n, GRAPH_NONE);
+	h->next = graph_numbers((uint32_t)h->model->links.n, GRAPH_NONE);
+	for (uint32_t i = (uint32_t)h->model->links.n; i-- > 0;) {
+		uint32_t loop =
+			h->model->links.p[i].counted ? loop_of(h, &h->places->p[i]) : GRAPH_NONE;
+		if (loop == GRAPH_NONE)
+			continue;
+		h->next[i] = h->first[loop];
+		h->first[loop] = i;
+	}
 }
 
 /* The counter that gains most, GRAPH_NONE if none gains. */
@@ -82,45 +89,36 @@ static uint32_t best_in(const struct holding *h, const struct candidate *c)
 	double most = 0, cost = BEGIN * c->in + END * c->left;
 	uint32_t best = GRAPH_NONE;
 
-	for (size_t i = 0; i < h->model->links.n; i++) {
+	for (uint32_t i = h->first[c->loop->number]; i != GRAPH_NONE; i = h->next[i]) {
 		double gain = (IN_MEMORY - IN_REGISTER) * h->places->p[i].weight - cost;
-		if (!h->model->links.p[i].counted || h->held[i] != EXACT_IN_MEMORY ||
-			gain <= most || !runs_inside(h, c, i))
+		if (h->held[i] != EXACT_IN_MEMORY || gain <= most)
 			continue;
 		most = gain;
-		best = (uint32_t)i;
+		best = i;
 	}
 	return best;
 }
 
 static void hold(struct holding *h, const struct candidate *c, uint32_t link, unsigned variable)
 {
-	const struct graph *g = &h->flow->graph;
-
 	h->held[link] = (uint8_t)variable;
-	for (uint32_t i = 0; i < g->edges; i++) {
-		bool from = is_inside(c, h, g->edge[i].from), to = is_inside(c, h, g->edge[i].to);
-		if (from != to)
-			*vec_add(h->out) = (struct exact_hold){
-				i, link, (uint8_t)variable, to, h->places->p[link].step};
-	}
-	for (uint32_t k = 0; k < h->flow->nblocks; k++)
-		if (c->blocks[k])
-			h->taken[k] |= (uint8_t)(1u << variable);
+	exact_each_way(w, h->alone, c->loop) * vec_add(h->out) =
+		(struct exact_hold){w.edge, link, (uint8_t)variable, w.in, h->places->p[link].step};
+	for (uint32_t k = 0; k < c->loop->n; k++)
+		h->taken[c->loop->blocks[k]] |= (uint8_t)(1u << variable);
 }
 
 /* What a register of the program's counts. */
 static void hold_turns(struct holding *h, struct candidate *c)
 {
-	for (size_t i = 0; i < h->model->links.n; i++) {
+	for (uint32_t i = h->first[c->loop->number]; i != GRAPH_NONE; i = h->next[i]) {
 		const struct exact_place *p = &h->places->p[i];
 		unsigned v = (unsigned)__builtin_ctz(~c->taken);
 
-		if (!h->model->links.p[i].counted || !p->step || v >= SNIPPET_VARIABLES ||
-			!runs_inside(h, c, i))
+		if (!p->step || v >= SNIPPET_VARIABLES)
 			continue;
 		edit_variable_is(h->e, h->f, v, c->blocks, p->reg);
-		hold(h, c, (uint32_t)i, v);
+		hold(h, c, i, v);
 		c->taken |= (uint8_t)(1u << v);
 	}
 }
@@ -135,6 +133,23 @@ static void hold_in(struct holding *h, struct candidate *c)
 			return;
 		hold(h, c, link, v);
 	}
+}
+
+static void hold_all(struct holding *h)
+{
+	struct candidate c = {.blocks = xcalloc(h->flow->nblocks + 1, sizeof *c.blocks)};
+
+	vec_each (l, &h->alone->list) {
+		c.loop = l;
+		for (uint32_t k = 0; k < l->n; k++)
+			c.blocks[l->blocks[k]] = true;
+		look_around(h, &c);
+		hold_turns(h, &c);
+		hold_in(h, &c);
+		for (uint32_t k = 0; k < l->n; k++)
+			c.blocks[l->blocks[k]] = false;
+	}
+	free(c.blocks);
 }
 
 /* By edge of the flow. */
@@ -158,30 +173,29 @@ static double *edges_taken(const struct holding *h, const double *taken)
 }
 
 uint8_t *exact_hold_loops(struct edit *e, struct edit_function *f, const struct exact_function *m,
-	const exact_places *places, const double *taken, exact_holds *out)
+	const exact_places *places, const struct exact_alone *alone, const double *taken,
+	exact_holds *out)
 {
-	struct holding h = {
-		.e = e, .f = f, .flow = f->flow, .model = m, .places = places, .out = out};
-	struct candidate c = {0};
+	struct holding h = {.e = e,
+		.f = f,
+		.flow = f->flow,
+		.alone = alone,
+		.model = m,
+		.places = places,
+		.out = out};
 
 	out->n = 0;
 	h.held = xmalloc(m->links.n + 1);
 	memset(h.held, EXACT_IN_MEMORY, m->links.n + 1);
-	loops_init(&h.loops, &f->flow->graph, f->flow->entry_node);
-	if (h.loops.n) {
-		h.often = taken ? edges_taken(&h, taken) : guess_edges(e, f);
-		h.taken = xcalloc(f->flow->nblocks + 1, sizeof *h.taken);
-		c.blocks = xcalloc(f->flow->nblocks + 1, sizeof *c.blocks);
-	}
-	for (c.loop = 0; c.loop < h.loops.n; c.loop++)
-		if (exact_turns_alone(f, &h.loops, c.loop, c.blocks)) {
-			look_around(&h, &c);
-			hold_turns(&h, &c);
-			hold_in(&h, &c);
-		}
-	loops_deinit(&h.loops);
+	if (!alone->list.n)
+		return h.held;
+	h.often = edges_taken(&h, taken);
+	h.taken = xcalloc(f->flow->nblocks + 1, sizeof *h.taken);
+	sort_links(&h);
+	hold_all(&h);
 	free(h.often);
 	free(h.taken);
-	free(c.blocks);
+	free(h.first);
+	free(h.next);
 	return h.held;
 }

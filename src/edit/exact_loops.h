@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "edit/edit.h"
 #include "edit/exact_model.h"
+#include "edit/exact_turns.h"
 
 #define EXACT_IN_MEMORY 0xff
 
@@ -24,9 +25,10 @@ typedef VEC(struct exact_hold) exact_holds;
 
 /*
  * By link, the variable that its counter is kept in or EXACT_IN_MEMORY; `out` is replaced. Counted
- * links must be chosen. `taken` says how often links were, if that is known.
+ * links must be chosen. `taken` says how often links were, or likely are.
  */
 uint8_t *exact_hold_loops(struct edit *e, struct edit_function *f, const struct exact_function *m,
-	const exact_places *places, const double *taken, exact_holds *out);
+	const exact_places *places, const struct exact_alone *alone, const double *taken,
+	exact_holds *out);
 
 #endif

@@ -14,6 +14,7 @@ struct modelling {
 	struct edit_function *function;
 	struct exact_function *out;
 	exact_places *places;
+	const struct exact_alone *alone;
 	double *often;   /* by edge of the flow */
 	bool *apart;     /* by block: its call comes back several times or never */
 	uint32_t *table; /* by block: the table node that it jumps through, GRAPH_NONE */
@@ -219,7 +220,7 @@ static void divide_turns(struct modelling *m)
 {
 	size_t n = 0;
 
-	exact_find_turns(m->scene->edit, m->function, m->often, &m->turns);
+	exact_find_turns(m->scene->edit, m->alone, m->often, &m->turns);
 	vec_each (t, &m->turns) {
 		bool divided = is_divided(m->flow, t->block);
 		if (!divided && (m->table[t->block] != GRAPH_NONE || !can_divide(m, t->block)))
@@ -352,11 +353,15 @@ static void add_links(struct modelling *m)
 }
 
 void exact_model(const struct exact_scene *s, struct edit_function *f, struct exact_function *out,
-	exact_places *places)
+	exact_places *places, const struct loops *loops, const struct exact_alone *alone)
 {
 	const struct flow *flow = f->flow;
-	struct modelling m = {
-		.scene = s, .flow = flow, .function = f, .out = out, .places = places};
+	struct modelling m = {.scene = s,
+		.flow = flow,
+		.function = f,
+		.out = out,
+		.places = places,
+		.alone = alone};
 
 	out->start = f->procedure->start;
 	out->blocks.n = out->links.n = places->n = 0;
@@ -368,8 +373,8 @@ void exact_model(const struct exact_scene *s, struct edit_function *f, struct ex
 	if (flow->njumps > 1)
 		find_tables(&m);
 	divide_blocks(&m);
-	m.often = guess_edges(s->edit, f);
-	if (s->turns)
+	m.often = guess_edges(s->edit, f, loops);
+	if (alone)
 		divide_turns(&m);
 	add_links(&m);
 	free(m.table);

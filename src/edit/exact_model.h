@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "edit/edit.h"
 #include "edit/exact_map.h"
+#include "flow/loops.h"
 
 enum exact_how {
 	EXACT_NOWHERE, /* it cannot be counted */
@@ -33,16 +34,19 @@ struct exact_scene {
 	struct edit_function **functions;
 	size_t n;
 	bool *never;      /* by function: a call of it does not come back (endings.h) */
-	bool turns;       /* registers of loops may count */
 	bool has_library; /* as the function below says; where nobody asks who comes back, false */
 };
 
 /* Whether it brings functions of the C library along, which may do anything. */
 bool exact_has_library(const struct exact_scene *s);
 
-/* `out` and `places` are used again; places are by link. */
+/*
+ * `out` and `places` are used again; places are by link. The loops are those of the flow, from its
+ * entry; those alone (exact_turns.h) count by their own registers where they can, unless NULL.
+ */
+struct exact_alone;
 typedef VEC(struct exact_place) exact_places;
 void exact_model(const struct exact_scene *s, struct edit_function *f, struct exact_function *out,
-	exact_places *places);
+	exact_places *places, const struct loops *loops, const struct exact_alone *alone);
 
 #endif

@@ -9,14 +9,6 @@
 
 /* ---- loops ---- */
 
-static bool has_inner(const struct loops *l, uint32_t loop)
-{
-	for (uint32_t i = loop + 1; i < l->n; i++)
-		if (l->loop[i].parent == loop)
-			return true;
-	return false;
-}
-
 static bool calls_in(const struct flow *flow, uint32_t block)
 {
 	const struct flow_block *b = &flow->blocks[block];
@@ -26,36 +18,82 @@ static bool calls_in(const struct flow *flow, uint32_t block)
 	       (last->kind == INSN_CALL || last->kind == INSN_CALL_INDIRECT);
 }
 
-static bool is_inside(const struct flow *flow, const bool *blocks, uint32_t node)
+bool exact_way_next(struct exact_way *w, const struct exact_alone *a, const struct exact_loop *l)
 {
-	return node < flow->nblocks && blocks[node];
-}
+	const struct graph *g = &a->flow->graph;
 
-static bool crosses(const struct flow *flow, const bool *blocks, uint32_t edge)
-{
-	const struct graph_edge *e = &flow->graph.edge[edge];
+	for (; w->at < l->n; w->at++, w->of = 0) {
+		uint32_t block = l->blocks[w->at], in = graph_in_degree(g, block);
 
-	return is_inside(flow, blocks, e->from) != is_inside(flow, blocks, e->to);
-}
+		while (w->of < in + graph_out_degree(g, block)) {
+			uint32_t i = w->of++;
 
-bool exact_turns_alone(
-	const struct edit_function *f, const struct loops *l, uint32_t loop, bool *blocks)
-{
-	const struct flow *flow = f->flow;
-
-	if (has_inner(l, loop))
-		return false;
-	for (uint32_t k = 0; k < flow->nblocks; k++) {
-		blocks[k] = loops_contain(l, loop, k);
-		if (blocks[k] && calls_in(flow, k))
-			return false;
+			w->in = i < in;
+			w->edge = w->in ? g->in[g->in_first[block] + i]
+					: g->out[g->out_first[block] + i - in];
+			uint32_t other = w->in ? g->edge[w->edge].from : g->edge[w->edge].to;
+			if (a->loops->of[other] != l->number)
+				return true;
+		}
 	}
-	for (uint32_t i = 0; i < flow->graph.edges; i++) {
-		bool shared = flow->edge_kind[i] == FLOW_EDGE_TABLE && flow->njumps > 1;
-		if (crosses(flow, blocks, i) && (shared || !edit_edge_carries(f, i)))
+	return false;
+}
+
+static bool is_alone(
+	const struct exact_alone *a, const struct edit_function *f, const struct exact_loop *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (calls_in(a->flow, l->blocks[i]))
+			return false;
+	exact_each_way(w, a, l)
+	{
+		bool shared = a->flow->edge_kind[w.edge] == FLOW_EDGE_TABLE && a->flow->njumps > 1;
+		if (shared || !edit_edge_carries(f, w.edge))
 			return false;
 	}
 	return true;
+}
+
+/* By loop: how many blocks it has, 0 where there are loops inside. */
+static uint32_t *count_blocks(const struct flow *flow, const struct loops *l)
+{
+	uint32_t *n = graph_numbers(l->n, 0);
+
+	for (uint32_t k = 0; k < flow->nblocks; k++)
+		if (l->of[k] != GRAPH_NONE)
+			n[l->of[k]]++;
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->loop[i].parent != GRAPH_NONE)
+			n[l->loop[i].parent] = 0;
+	return n;
+}
+
+void exact_alone_find(
+	struct exact_alone *a, const struct edit_function *f, const struct loops *loops)
+{
+	const struct flow *flow = f->flow;
+	uint32_t *n = count_blocks(flow, loops), *at = graph_numbers(loops->n, 0), sum = 0;
+
+	*a = (struct exact_alone){
+		.flow = flow, .loops = loops, .blocks = graph_numbers(flow->nblocks, 0)};
+	for (uint32_t i = 0; i < loops->n; sum += n[i++])
+		at[i] = sum;
+	for (uint32_t k = 0; k < flow->nblocks; k++)
+		if (loops->of[k] != GRAPH_NONE && n[loops->of[k]])
+			a->blocks[at[loops->of[k]]++] = k;
+	for (uint32_t i = 0; i < loops->n; i++) {
+		struct exact_loop l = {i, n[i], a->blocks + at[i] - n[i]};
+		if (n[i] && is_alone(a, f, &l))
+			*vec_add(&a->list) = l;
+	}
+	free(n);
+	free(at);
+}
+
+void exact_alone_deinit(struct exact_alone *a)
+{
+	vec_deinit(&a->list);
+	free(a->blocks);
 }
 
 /* ---- registers ---- */
@@ -124,20 +162,19 @@ static bool has_turn(const exact_turns *list, uint32_t block)
 	return false;
 }
 
-static void find_in(struct edit *e, const struct flow *flow, const bool *blocks,
+static void find_in(struct edit *e, const struct exact_alone *a, const struct exact_loop *l,
 	const double *often, exact_turns *out)
 {
 	struct registers r = {0};
 	double around = 0;
 
-	for (uint32_t k = 0; k < flow->nblocks; k++)
-		if (blocks[k] && !read_block(e, flow, k, &r))
+	for (uint32_t k = 0; k < l->n; k++)
+		if (!read_block(e, a->flow, l->blocks[k], &r))
 			return;
-	for (uint32_t i = 0; i < flow->graph.edges; i++)
-		around += crosses(flow, blocks, i) ? often[i] : 0;
+	exact_each_way(w, a, l) around += often[w.edge];
 	for (uint8_t reg = 0; reg < 16; reg++) {
 		struct exact_turn *t = &r.turn[reg];
-		double times = t->step ? often_run(flow, often, t->block) : 0;
+		double times = t->step ? often_run(a->flow, often, t->block) : 0;
 		if (!(CANDIDATES & r.written & ~r.twice & 1u << reg) || times <= around ||
 			has_turn(out, t->block))
 			continue;
@@ -147,15 +184,8 @@ static void find_in(struct edit *e, const struct flow *flow, const bool *blocks,
 }
 
 void exact_find_turns(
-	struct edit *e, const struct edit_function *f, const double *often, exact_turns *out)
+	struct edit *e, const struct exact_alone *a, const double *often, exact_turns *out)
 {
-	bool *blocks = xcalloc(f->flow->nblocks + 1, sizeof *blocks);
-	struct loops loops;
-
-	loops_init(&loops, &f->flow->graph, f->flow->entry_node);
-	for (uint32_t i = 0; i < loops.n; i++)
-		if (exact_turns_alone(f, &loops, i, blocks))
-			find_in(e, f->flow, blocks, often, out);
-	loops_deinit(&loops);
-	free(blocks);
+	vec_each (l, &a->list)
+		find_in(e, a, l, often, out);
 }

@@ -12,12 +12,34 @@
 #include "flow/loops.h"
 
 /*
- * Whether a loop has none inside (outer ones are left so seldom that a signal could lose much) and
- * calls nobody, and code can be put on all ways in and out, to run then and only then. Says by
- * block which are in it.
+ * Loops that have none inside (outer ones are left so seldom that a signal could lose much) and
+ * call nobody, with code to be put on all ways in and out, to run then and only then.
  */
-bool exact_turns_alone(
-	const struct edit_function *f, const struct loops *l, uint32_t loop, bool *blocks);
+struct exact_loop {
+	uint32_t number; /* of the loop */
+	uint32_t n;
+	const uint32_t *blocks;
+};
+struct exact_alone {
+	const struct flow *flow;
+	const struct loops *loops;
+	VEC(struct exact_loop) list;
+	uint32_t *blocks; /* of all of them */
+};
+void exact_alone_find(
+	struct exact_alone *a, const struct edit_function *f, const struct loops *loops);
+void exact_alone_deinit(struct exact_alone *a);
+
+/* *e is each edge into or out of a loop; says which. */
+#define exact_each_way(e, a, loop) \
+	for (struct exact_way e = {.at = 0}; exact_way_next(&e, a, loop);)
+struct exact_way {
+	uint32_t at; /* in the loop's blocks, and of their edges */
+	uint32_t of;
+	uint32_t edge;
+	bool in;
+};
+bool exact_way_next(struct exact_way *w, const struct exact_alone *a, const struct exact_loop *l);
 
 struct exact_turn {
 	uint32_t block;
@@ -30,6 +52,6 @@ typedef VEC(struct exact_turn) exact_turns;
 
 /* One for a block at most; `often` is by edge. */
 void exact_find_turns(
-	struct edit *e, const struct edit_function *f, const double *often, exact_turns *out);
+	struct edit *e, const struct exact_alone *a, const double *often, exact_turns *out);
 
 #endif

@@ -8,15 +8,20 @@
 #include <stdlib.h>
 
 /* Weights against the other edge of a block, as ten programs have it on average. */
-#define TURNS      5.0   /* of a loop */
+#define TURNS      2.0   /* of a loop that calls somebody, or has others inside */
+#define TURNS_FEW  5.0   /* of any other */
+#define TURNS_ONE  6.25  /* of one that is a single block */
+#define TURNS_EXIT 1.25  /* times that, of one with a single way out */
 #define COLD       0.01  /* what is in line for so much is cold */
 #define UNSEEN     0.001 /* landing pads and the like */
 #define LEAVES     5.5   /* a branch that goes on in the loop, against one that leaves it */
-#define LEAVES_END 4.0   /* the same where the loop goes back, and falls out of it */
+#define LEAVES_END 8.5   /* the same where the loop goes back, and falls out of it */
 #define LEAVES_MID 3.0   /* and where it falls out before its end */
 #define FALLS      1.8   /* what follows, against a branch forwards: likely code follows */
 #define FALLS_BACK 1.1   /* the same against a branch backwards */
 #define CALLS      0.4   /* what ends in a call, against what does not */
+#define BACK       1.28  /* a branch back to where a loop begins */
+#define NO_POINTER 0.6   /* a branch that is taken for a pointer that is none */
 
 #define HIGHEST 1e12
 
@@ -25,7 +30,8 @@ struct guessing {
 	const struct flow *flow;
 	const struct procedure *procedure;
 	struct graph_walk walk;
-	struct loops loops;
+	const struct loops *loops;
+	double *turns; /* by loop */
 	double *edge;
 };
 
@@ -47,8 +53,9 @@ static bool form_at(const struct guessing *g, uint32_t insn, struct form *out)
 	return code && !isa_form(code, i->length, i->address, out);
 }
 
-/* What the flags of a branch were made by: with zero, with -1, with anything else. */
-enum compared { WITH_OTHERS, WITH_ZERO, WITH_MINUS };
+/* What the flags of a branch were made by: with zero, with -1, with anything else. Of 8 bytes that
+ * are tested, a pointer probably. */
+enum compared { WITH_OTHERS, WITH_ZERO, WITH_MINUS, TESTED_POINTER };
 
 static enum compared compared(const struct guessing *g, const struct flow_block *b)
 {
@@ -60,7 +67,10 @@ static enum compared compared(const struct guessing *g, const struct flow_block 
 		if (!f.flags_written)
 			continue;
 		if (f.op == FORM_TEST)
-			return WITH_ZERO;
+			return f.to.size == 8 && f.from.type == FORM_REGISTER &&
+					       f.to.type == FORM_REGISTER && f.to.reg == f.from.reg
+				       ? TESTED_POINTER
+				       : WITH_ZERO;
 		if (f.op != FORM_COMPARE || f.from.type != FORM_IMMEDIATE)
 			break;
 		return f.immediate == -1 ? WITH_MINUS : f.immediate ? WITH_OTHERS : WITH_ZERO;
@@ -72,6 +82,7 @@ static enum compared compared(const struct guessing *g, const struct flow_block 
  * rare, and so is what lies above a bound. */
 static double likely_by_flags(const struct guessing *g, const struct flow_block *b)
 {
+	enum compared with;
 	struct form f;
 
 	if (!form_at(g, b->first + b->count - 1, &f))
@@ -84,7 +95,8 @@ static double likely_by_flags(const struct guessing *g, const struct flow_block 
 	case 11:
 		return 50;
 	case 4: /* je */
-		return compared(g, b) == WITH_MINUS ? 0.37 : 1;
+		with = compared(g, b);
+		return with == WITH_MINUS ? 0.37 : with == TESTED_POINTER ? NO_POINTER : 1;
 	case 5: /* jne */
 		return compared(g, b) == WITH_MINUS ? 7 : 1;
 	case 7: /* ja */
@@ -94,9 +106,11 @@ static double likely_by_flags(const struct guessing *g, const struct flow_block 
 	case 9: /* jns */
 		return 5;
 	case 14: /* jle */
-		return compared(g, b) == WITH_ZERO ? 0.4 : 1;
+		with = compared(g, b);
+		return with == WITH_ZERO || with == TESTED_POINTER ? 0.4 : 1;
 	case 15: /* jg */
-		return compared(g, b) == WITH_ZERO ? 3.9 : 0.57;
+		with = compared(g, b);
+		return with == WITH_ZERO || with == TESTED_POINTER ? 3.9 : 0.57;
 	default:
 		return 1;
 	}
@@ -110,7 +124,7 @@ static bool has_other(const struct guessing *g, uint32_t edge, bool to_head)
 	graph_each_out (other, &g->flow->graph, from) {
 		if (*other == edge)
 			continue;
-		if (to_head ? g->loops.edge[*other] & LOOP_BACK
+		if (to_head ? g->loops->edge[*other] & LOOP_BACK
 			    : g->flow->graph.edge[*other].to <= from)
 			return true;
 	}
@@ -129,6 +143,8 @@ static double likely_in_branch(const struct guessing *g, uint32_t edge)
 		weight *= likely_by_flags(g, &g->flow->blocks[e->from]);
 	if (e->to < g->flow->nblocks && g->flow->blocks[e->to].end == FLOW_CALLS)
 		weight *= CALLS;
+	if (!falls && g->loops->edge[edge] & LOOP_BACK)
+		weight *= BACK;
 	return weight;
 }
 
@@ -143,13 +159,33 @@ static double likely(const struct guessing *g, uint32_t edge)
 		return UNSEEN;
 	if (e->from < g->flow->nblocks && g->flow->blocks[e->from].end == FLOW_BRANCHES)
 		weight = likely_in_branch(g, edge);
-	if (g->loops.edge[edge] & LOOP_LEAVE)
+	if (g->loops->edge[edge] & LOOP_LEAVE)
 		weight /= kind != FLOW_EDGE_FALL     ? LEAVES
 			  : has_other(g, edge, true) ? LEAVES_END
 						     : LEAVES_MID;
 	if (is_cold(g, e->to) && !is_cold(g, e->from))
 		weight *= COLD;
 	return weight;
+}
+
+/* By loop: how often it turns when it is entered. */
+static void guess_turns(struct guessing *g)
+{
+	const struct flow *f = g->flow;
+	const struct loops *l = g->loops;
+
+	g->turns = xcalloc(l->n + 1, sizeof *g->turns);
+	for (uint32_t i = 0; i < l->n; i++)
+		g->turns[i] = l->loop[i].nodes == 1 ? TURNS_ONE : TURNS_FEW;
+	for (uint32_t k = 0; k < f->nblocks; k++)
+		if (l->of[k] != GRAPH_NONE && f->blocks[k].end == FLOW_CALLS)
+			g->turns[l->of[k]] = TURNS;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (l->loop[i].parent != GRAPH_NONE)
+			g->turns[l->loop[i].parent] = TURNS;
+	}
+	for (uint32_t i = 0; i < l->n; i++)
+		g->turns[i] *= l->loop[i].exits == 1 ? TURNS_EXIT : 1;
 }
 
 /* What comes into a node, apart from what goes around in its loop: that is guessed. */
@@ -165,9 +201,9 @@ static double inflow(const struct guessing *g, uint32_t node)
 			continue;
 		if (g->walk.post[from] > g->walk.post[node])
 			in += g->edge[*e];
-		heads |= g->loops.edge[*e] & LOOP_BACK;
+		heads |= g->loops->edge[*e] & LOOP_BACK;
 	}
-	in *= heads ? TURNS : 1;
+	in *= heads ? g->turns[g->loops->of[node]] : 1;
 	return in < HIGHEST ? in : HIGHEST;
 }
 
@@ -175,23 +211,27 @@ static void share_out(struct guessing *g, uint32_t node)
 {
 	double in = node == g->flow->entry_node ? 1 : inflow(g, node), sum = 0;
 
+	graph_each_out (e, &g->flow->graph, node) {
+		g->edge[*e] = likely(g, *e);
+		sum += g->edge[*e];
+	}
 	graph_each_out (e, &g->flow->graph, node)
-		sum += likely(g, *e);
-	graph_each_out (e, &g->flow->graph, node)
-		g->edge[*e] = in * likely(g, *e) / sum;
+		g->edge[*e] *= in / sum;
 }
 
-double *guess_edges(const struct edit *e, const struct edit_function *function)
+double *guess_edges(
+	const struct edit *e, const struct edit_function *function, const struct loops *loops)
 {
 	const struct flow *f = function->flow;
-	struct guessing g = {.edit = e, .flow = f, .procedure = function->procedure};
+	struct guessing g = {
+		.edit = e, .flow = f, .procedure = function->procedure, .loops = loops};
 
 	g.edge = xcalloc(f->graph.edges + 1, sizeof *g.edge);
 	graph_walk_init(&g.walk, &f->graph, f->entry_node);
-	loops_init(&g.loops, &f->graph, f->entry_node);
+	guess_turns(&g);
 	for (uint32_t i = g.walk.reached; i-- > 0;)
 		share_out(&g, g.walk.postorder[i]);
-	loops_deinit(&g.loops);
+	free(g.turns);
 	graph_walk_deinit(&g.walk);
 	return g.edge;
 }

@@ -8,7 +8,12 @@
 
 #include "edit/edit.h"
 
-/* By edge of the flow's graph; to be freed. Blocks outside of the first range are cold. */
-double *guess_edges(const struct edit *e, const struct edit_function *f);
+struct loops;
+
+/*
+ * By edge of the flow's graph; to be freed. Blocks outside of the first range are cold. The loops
+ * are those of the flow, from its entry.
+ */
+double *guess_edges(const struct edit *e, const struct edit_function *f, const struct loops *loops);
 
 #endif

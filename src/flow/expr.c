@@ -402,11 +402,12 @@ struct bounds expr_bounds(const struct exprs *x, const struct fact *facts, uint3
 	if (expr->op == EXPR_CONST)
 		return b;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct expr *about = &x->list.p[facts[i].expr];
+		if (facts[i].root != expr->root)
+			continue;
 		if (facts[i].expr == e)
 			b = meet(b, (struct bounds){facts[i].min, facts[i].max});
-		else if (about->root == expr->root)
-			b = meet(b, related(x, &facts[i], expr, about));
+		else
+			b = meet(b, related(x, &facts[i], expr, &x->list.p[facts[i].expr]));
 	}
 	return b;
 }

@@ -43,7 +43,7 @@ struct exprs {
 
 /* A value lies between min and max, unsigned. */
 struct fact {
-	uint32_t expr;
+	uint32_t expr, root; /* root: that of the expression */
 	uint64_t min, max;
 };
 

@@ -28,7 +28,7 @@ static void put_fact(struct machine *m, struct state *s, uint32_t e, struct boun
 		return;
 	if (s->nfacts == STATE_FACTS)
 		drop_fact(s, 0);
-	s->facts[s->nfacts++] = (struct fact){e, b.min, b.max};
+	s->facts[s->nfacts++] = (struct fact){e, expr->root, b.min, b.max};
 }
 
 static struct bounds bounds_in(struct machine *m, const struct state *s, uint32_t e)
@@ -214,11 +214,13 @@ struct meeting {
 
 static void merge_fact(const struct meeting *w, uint32_t e, uint32_t in_s, uint32_t in_t)
 {
-	struct bounds a = bounds_in(w->m, w->before, in_s), b = bounds_in(w->m, w->t, in_t);
-	struct bounds hull = {smaller(a.min, b.min), larger(a.max, b.max)};
+	struct bounds b = bounds_in(w->m, w->t, in_t), hull = {0, UINT64_MAX};
 
-	if (w->widen && (hull.min != a.min || hull.max != a.max))
-		hull = (struct bounds){0, UINT64_MAX};
+	if (b.min || b.max < expr_get(&w->m->exprs, e)->max) {
+		struct bounds a = bounds_in(w->m, w->before, in_s);
+		if (!w->widen || (b.min >= a.min && b.max <= a.max))
+			hull = (struct bounds){smaller(a.min, b.min), larger(a.max, b.max)};
+	}
 	put_fact(w->m, w->s, e, hull);
 }
 

@@ -260,8 +260,12 @@ static void keep(struct choosing *c)
 
 void choose_model(struct choosing *c, struct edit_function *f)
 {
+	struct loops loops;
+
 	c->function = f;
-	exact_model(&c->scene, f, &c->model.graph, &c->places);
+	loops_init(&loops, &f->flow->graph, f->flow->entry_node);
+	exact_model(&c->scene, f, &c->model.graph, &c->places, &loops, NULL);
+	loops_deinit(&loops);
 	put_entry_first(c);
 }
 
