@@ -238,7 +238,7 @@ static _Noreturn void become(struct edited_run *r, int go, int failed)
 	_exit(127);
 }
 
-#define ATTEND_MS 20
+#define ATTEND_MS 5
 
 static void attend(struct edited_run *r)
 {

@@ -10,6 +10,9 @@
 #include "rt/runtime.h"
 #include "rt/sys.h"
 
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
@@ -23,7 +26,8 @@ struct burst_cost {
 };
 
 struct burst_thread {
-	uint64_t owner; /* process and thread; of another: not made for this one */
+	uint64_t owner;       /* process and thread; of another: not made for this one */
+	const uint64_t *same; /* not 0: it is still the process that made it */
 	bool busy, active;
 	struct burst_file *file;
 	struct burst_chunk *chunk; /* in it; NULL: none is to be had */
@@ -172,7 +176,10 @@ static uint64_t clock(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* What is in the buffer goes to the file; a child of fork begins a chunk of its own. */
+/*
+ * What is in the buffer goes to the file; a child of fork begins a chunk of its own. Who it is, is
+ * asked anew when a burst is over.
+ */
 static void keep(struct burst_thread *t, uint32_t flags)
 {
 	uint64_t n = (uint64_t)((uint64_t *)*word(BURST_CURSOR) - t->buffer), size, me;
@@ -183,7 +190,7 @@ static void keep(struct burst_thread *t, uint32_t flags)
 		return;
 	n = n < BURST_BUFFER + BURST_ROOM ? n : BURST_BUFFER + BURST_ROOM;
 	size = sizeof *head + n * sizeof *t->buffer;
-	me = identity();
+	me = flags & BURST_GOES_ON && *t->same ? t->owner : identity();
 	if (me != t->owner || !t->chunk || t->chunk->used + size > BURST_CHUNK_ROOM)
 		next_chunk(t, me);
 	if (!t->chunk) {
@@ -320,15 +327,30 @@ static bool is_early(struct burst_thread *t)
 
 /* ---- threads ---- */
 
+#define PAGE 4096
+
+static const uint64_t never; /* the same process */
+
+/* A word that children of fork find to be 0. */
+static const uint64_t *make_same(uint64_t page)
+{
+	if (sys_failed(sys_call(SYS_madvise, (long)page, PAGE, MADV_WIPEONFORK, 0)))
+		return &never;
+	*(uint64_t *)page = 1;
+	return (const uint64_t *)page;
+}
+
 /* Memory that nobody reads, when none is to be had. */
 static struct burst_thread *make_thread(void)
 {
-	struct burst_thread *t;
-	long at = sys_call6(SYS_mmap, 0, sizeof *t, PROT_READ | PROT_WRITE,
+	uint64_t size = (sizeof(struct burst_thread) + PAGE - 1) / PAGE * PAGE;
+	long at = sys_call6(SYS_mmap, 0, (long)(size + PAGE), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	bool failed = sys_failed(at);
+	struct burst_thread *t = failed ? &image_memory()->thread : (struct burst_thread *)at;
 
-	t = sys_failed(at) ? &image_memory()->thread : (struct burst_thread *)at;
-	t->file = sys_failed(at) ? NULL : open_window();
+	t->same = failed ? &never : make_same((uint64_t)at + size);
+	t->file = failed ? NULL : open_window();
 	copy(t->path, rt_header.path, RT_PATH);
 	ask_environment(t);
 	return t;

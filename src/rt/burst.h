@@ -38,8 +38,11 @@
 #define BURST_CHUNK  ((uint64_t)256 << 10)
 #define BURST_NUMBER ((uint64_t)1 << 63) /* in numbers of points */
 
-/* Words. Behind a buffer's limit there is room for what a block writes, and for a signal's. */
-#define BURST_BUFFER ((uint64_t)8192)
+/*
+ * Words. Buffers are small, so that they stay in the first cache and leave the program its share.
+ * Behind a buffer's limit there is room for what a block writes, and for a signal's.
+ */
+#define BURST_BUFFER ((uint64_t)2048)
 #define BURST_ROOM   ((uint64_t)2048)
 #define BURST_BLOCK  512 /* that are written after room was asked for, at most */
 
