@@ -113,7 +113,7 @@ static uint32_t number_of(struct streams *s, const struct trace_site *site, uint
 	r = hmap_put(&s->numbers, &key, &fresh);
 	if (fresh) {
 		r->number = (uint32_t)s->references.n;
-		*vec_add(&s->references) = (struct stream_reference){*site, address};
+		*vec_add(&s->references) = (struct stream_reference){*site, address, b->process, b->time};
 	}
 	return r->number;
 }

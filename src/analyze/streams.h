@@ -28,6 +28,8 @@ struct streams_options {
 struct stream_reference {
 	struct trace_site site;
 	uint64_t address;
+	uint32_t process;
+	uint64_t time; /* of the burst that had it first */
 };
 
 struct stream {

@@ -1,12 +1,11 @@
 /*
  * culprit streams: the sequences of data accesses that come again and again.
  */
-#include "analyze/streams.h"
+#include "cmd/streams_view.h"
+
 #include "analyze/call_name.h"
 #include "analyze/streams_overlap.h"
 #include "base/err.h"
-#include "base/json.h"
-#include "cmd/cmd.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -15,16 +14,7 @@
 #define ROWS_DEFAULT 10
 #define LINES_MOST   16 /* of a stream */
 
-struct streams_view {
-	struct report report;
-	struct streams_options options;
-	struct streams *streams;
-	const char *compare; /* another database; NULL: none */
-	double overlap;
-};
-
-/* Where an instruction is: "procedure+0x12". */
-static const char *place_name(
+const char *streams_place(
 	struct streams_view *v, const struct trace_site *s, char *text, size_t size)
 {
 	struct call_place at = {.image = s->image, .procedure = s->procedure};
@@ -64,9 +54,10 @@ static void put_stream(struct json *j, struct streams_view *v, const struct stre
 
 		json_open(j, '{');
 		json_kaddr(j, "pc", r->site.at);
-		json_kstr(j, "what", place_name(v, &r->site, name, sizeof name));
+		json_kstr(j, "what", streams_place(v, &r->site, name, sizeof name));
 		json_kstr(j, "kind", trace_kind_name(r->site.kind));
 		json_kaddr(j, "address", r->address);
+		streams_chain_json(v, r, j, !i);
 		json_close(j);
 	}
 	json_close(j);
@@ -93,6 +84,7 @@ static void print_json(struct streams_view *v)
 	for (uint64_t i = 0; i < rows_of(v); i++)
 		put_stream(&j, v, &list[i]);
 	json_close(&j);
+	streams_advice_json(v, &j);
 	json_close(&j);
 }
 
@@ -131,7 +123,7 @@ static void print_run(struct streams_view *v, const struct stream *s, uint32_t *
 		first[n].site.at == first->site.at)
 		n++;
 	fputs("      ", stdout);
-	cmd_put(stdout, place_name(v, &first->site, name, sizeof name));
+	cmd_put(stdout, streams_place(v, &first->site, name, sizeof name));
 	printf("  %s of %u at 0x%" PRIx64, trace_kind_name(first->site.kind), first->site.size,
 		first->address);
 	for (uint32_t k = 1; k < n; k++)
@@ -147,6 +139,10 @@ static void print_stream(struct streams_view *v, size_t rank, const struct strea
 	printf("\n%4zu  %5.2f%%  %" PRIu32 " references, %" PRIu64 " times, in %" PRIu32
 	       " cache lines (%" PRIu32 " would do)\n",
 		rank, 100 * share_of(s->heat, all), s->length, s->occurrences, s->lines, s->least);
+	if (!v->raw) {
+		streams_chain_print(v, s);
+		return;
+	}
 	uint32_t i = 0;
 	for (uint32_t lines = 0; i < s->length && lines < LINES_MOST; lines++)
 		print_run(v, s, &i);
@@ -162,12 +158,14 @@ static void print_text(struct streams_view *v)
 	print_summary(v);
 	for (uint64_t i = 0; i < rows_of(v); i++)
 		print_stream(v, i + 1, &list[i]);
+	if (!v->raw)
+		streams_advice_print(v);
 	report_epochs_note(&v->report);
 }
 
 /* ---- options ---- */
 
-enum { STREAMS_LENGTH = REPORT_LAST, STREAMS_COVERAGE, STREAMS_COMPARE };
+enum { STREAMS_LENGTH = REPORT_LAST, STREAMS_COVERAGE, STREAMS_COMPARE, STREAMS_RAW };
 
 static int streams_option(void *arg, int c, const char *value)
 {
@@ -186,6 +184,9 @@ static int streams_option(void *arg, int c, const char *value)
 	case STREAMS_COMPARE:
 		v->compare = value;
 		return 0;
+	case STREAMS_RAW:
+		v->raw = true;
+		return 0;
 	case STREAMS_COVERAGE:
 		if (parse_share(value, &v->options.coverage) < 0)
 			return cmd_usage("streams", "--coverage: '%s' is no share", value);
@@ -199,7 +200,8 @@ static int parse(struct streams_view *v, int argc, char **argv)
 	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG,
 		{"length", required_argument, NULL, STREAMS_LENGTH},
 		{"coverage", required_argument, NULL, STREAMS_COVERAGE},
-		{"compare", required_argument, NULL, STREAMS_COMPARE}, {0}};
+		{"compare", required_argument, NULL, STREAMS_COMPARE},
+		{"raw", no_argument, NULL, STREAMS_RAW}, {0}};
 	static const struct report_verb verb = {
 		"streams", ":n:" REPORT_SHORT, options, streams_option};
 	int rc = report_parse(&v->report, &verb, v, argc, argv);
@@ -228,6 +230,10 @@ static int report(struct streams_view *v, struct err *e)
 
 	if (!rc)
 		rc = streams_create(v->report.sel, &v->options, &v->streams, e);
+	if (!rc && (!v->raw || v->report.json))
+		rc = things_create(v->report.sel, &v->things, e);
+	if (!rc && v->things)
+		rc = streams_advice_make(v, e);
 	if (!rc && v->compare)
 		rc = compare(v, e);
 	if (rc)
@@ -250,6 +256,8 @@ int cmd_streams(int argc, char **argv)
 		code = cmd_help_text("streams");
 	else if (!code && report(&v, &e))
 		code = cmd_fail(&e);
+	streams_advice_deinit(&v);
+	things_destroy(v.things);
 	streams_destroy(v.streams);
 	report_deinit(&v.report);
 	return code;

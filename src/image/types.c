@@ -22,9 +22,11 @@ struct named {
 
 static const struct type *make(struct types *t, Dwarf_Die *die, const char *name, unsigned depth);
 
-static const char *keep_name(struct types *t, const char *name)
+const char *types_name(struct types *t, const char *name)
 {
-	return t->names.strings[strtab_add(&t->names, name ? name : "")];
+	uint32_t number = strtab_add(&t->names, name ? name : "");
+
+	return t->names.strings[number];
 }
 
 /* ---- following references ---- */
@@ -72,7 +74,7 @@ typedef VEC(struct type_member) member_list;
 
 static void add_member(struct types *t, Dwarf_Die *die, unsigned depth, member_list *out)
 {
-	struct type_member m = {.name = keep_name(t, dwarf_diename(die))};
+	struct type_member m = {.name = types_name(t, dwarf_diename(die))};
 	uint64_t bits = 0;
 	const char *name;
 	Dwarf_Die type;
@@ -193,7 +195,8 @@ static const struct type *make(struct types *t, Dwarf_Die *die, const char *name
 	if (!fresh || depth > TYPES_DEPTH)
 		return m->type;
 	type = arena_alloc(&t->arena, sizeof *type);
-	*type = (struct type){.name = keep_name(t, dwarf_diename(die) ? dwarf_diename(die) : name)};
+	*type = (struct type){
+		.name = types_name(t, dwarf_diename(die) ? dwarf_diename(die) : name)};
 	if (!dwarf_aggregate_size(die, &size))
 		type->size = size;
 	fill(t, die, type->name, depth, type);
@@ -269,8 +272,10 @@ bool type_fits(const struct type *t, uint64_t offset, uint64_t size)
 			t = t->element;
 			continue;
 		}
+		if (t->kind == TYPE_POINTER)
+			return !offset && size == t->size;
 		if (t->kind != TYPE_STRUCT)
-			return offset % size == 0 && offset + size <= t->size;
+			return !offset && size <= t->size;
 		for (uint32_t i = 0; i < t->n && !m; i++)
 			if (offset - t->members[i].offset < t->members[i].size &&
 				(!t->is_union || type_fits(t->members[i].type,

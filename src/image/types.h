@@ -61,7 +61,8 @@ size_t types_pointed_at(struct types *t, uint64_t pc, const struct type **out, s
 /* The innermost members at an offset: ".next", "[3].key", "+5" where there is no member. */
 void type_field(const struct type *t, uint64_t offset, struct buf *out);
 
-/* Whether something of that size at an offset is one innermost member, or a whole part of one. */
+/* Whether something of that size at an offset is an innermost member: its beginning, of numbers;
+ * all of it, of pointers; or several that are copied at once. */
 bool type_fits(const struct type *t, uint64_t offset, uint64_t size);
 
 /* The member of a struct at an offset; NULL: there is none. */

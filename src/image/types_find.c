@@ -39,7 +39,7 @@ static void add_variable(struct types *t, Dwarf_Die *die)
 	v.type = types_of(t, die);
 	if (!name || !v.type || !v.type->size)
 		return;
-	v.name = t->names.strings[strtab_add(&t->names, name)];
+	v.name = types_name(t, name);
 	v.size = v.type->size;
 	*vec_add(&t->variables) = v;
 }
@@ -202,9 +202,7 @@ static bool find_local(struct types *t, Dwarf_Die *parent, int64_t offset,
 			(uint64_t)(offset - at) >= type->size)
 			continue;
 		const char *text = dwarf_formstring(dwarf_attr_integrate(&die, DW_AT_name, &name));
-		*out = (struct type_variable){
-			t->names.strings[strtab_add(&t->names, text ? text : "")], (uint64_t)at,
-			type->size, type};
+		*out = (struct type_variable){types_name(t, text), (uint64_t)at, type->size, type};
 		return true;
 	} while (!dwarf_siblingof(&die, &die));
 	return false;

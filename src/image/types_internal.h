@@ -20,6 +20,8 @@ struct types {
 	bool read;
 };
 
+/* The text, kept as long as the types; "" for NULL. */
+const char *types_name(struct types *t, const char *name);
 /* The type that a thing's DW_AT_type says; NULL when nothing is known of it. */
 const struct type *types_of(struct types *t, Dwarf_Die *die);
 /* What a thing of pointer type points to; NULL when it is no pointer, or nothing is known. */

@@ -57,7 +57,7 @@ walker() {
 	jq -e '.streams[0] | .length % 20 == 0 and .occurrences >= 498 and .occurrences <= 500' out
 	jq -e '.streams[0].references | all(.what | startswith("walk+"))' out
 	jq -e '.coverage > 0.98' out
-	"$CULPRIT" streams -i "$db" | grep -q 'walk+0x'
+	"$CULPRIT" streams -i "$db" --raw | grep -q 'walk+0x'
 }
 
 @test "bursts are short, many, and do not change what programs do" {
