@@ -112,8 +112,9 @@ struct driver_context_bucket {
 #define DRIVER_JUDGES  128
 #define DRIVER_RESERVE 256
 #define DRIVER_AGAIN   4096 /* and so much is left for contexts that are copied once */
-#define DRIVER_HURRY   16 /* copies of contexts that were copied before, until user space is woken \
-			   */
+#define DRIVER_HURRY                                                                \
+	16 /* copies of contexts that were copied before, until user space is woken \
+	    */
 #define DRIVER_STACKS (8 << 20) /* bytes of the ring that they come through */
 
 /* Bytes of a copy, as many as are needed, and what it costs. */
@@ -204,6 +205,13 @@ struct driver_last {
 	u64 r[16];
 };
 
+/* What the driver puts down to take it up again at once (driver_context.h says why). */
+struct driver_forgotten {
+	struct driver_context context;
+	u64 kind, base;
+	u32 why, slot, mark, told_slot, told_mark, pad;
+};
+
 /* A hit touches only the first line and its bucket (section 4.2.2). */
 struct driver_cpu {
 	u32 active;  /* which table counts: 0 or 1; set by user space */
@@ -234,6 +242,7 @@ struct driver_cpu {
 	u64 stacks_again;        /* copied before anybody had answered for their context */
 	u32 stacks_left;         /* may be copied; set by user space */
 	u32 pad2;
+	struct driver_forgotten forgotten;
 	struct driver_bucket table[2][DRIVER_BUCKETS] __attribute__((aligned(128)));
 	struct driver_entry overflow[DRIVER_OVERFLOW];
 	struct driver_context_bucket contexts[2][DRIVER_BUCKETS] __attribute__((aligned(128)));

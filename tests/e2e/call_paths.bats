@@ -133,7 +133,7 @@ share() { # LOW HIGH JQ-CONDITION
 	share 0.07 0.15 '.path[-4:] == ["main", "in_jump", "jumped_to", "worker"]'
 	share 0.07 0.15 '.path[-3:] == ["main", "in_recursion", "worker"]'
 	share 0.07 0.15 '.path[-3:] == ["main", "in_alloca", "worker"]'
-	share 0.07 0.15 '.path[-3:] == ["main", "in_hollow", "worker"]'
+	share 0.07 0.15 '.path[-3:] == ["main", "in_hollow", "worker"] and .known != "ranked"'
 	share 0.07 0.15 '.path[-3:] == ["main", "in_longjmp", "worker"]'
 	share 0.07 0.15 '.path[-3:] == ["main", "in_vfork", "worker"]'
 	# A coroutine and a stack for signals have roots of their own.
