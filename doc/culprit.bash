@@ -184,7 +184,7 @@ _culprit() {
 	export)
 		case $previous in
 		-f | --format)
-			COMPREPLY=($(compgen -W "counts edges folded pprof speedscope firefox csv" -- "$word"))
+			COMPREPLY=($(compgen -W "counts bolt llvm-sample edges folded pprof speedscope firefox csv" -- "$word"))
 			return
 			;;
 		-o | --output)

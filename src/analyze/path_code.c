@@ -4,7 +4,6 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "isa/decode.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -241,4 +240,19 @@ int path_code_each(struct path_code *c, const struct path_shape *s, path_code_fn
 			return -ENOENT;
 	}
 	return 0;
+}
+
+void path_code_block(
+	struct path_code *c, uint64_t start, uint32_t size, path_code_insn_fn *fn, void *arg)
+{
+	for (uint64_t address = start; address < start + size;) {
+		struct insn insn;
+		size_t n;
+		const uint8_t *code = code_at(c, address, &n);
+
+		if (!code || isa_decode(code, n, address, &insn))
+			return;
+		fn(arg, &insn);
+		address += insn.length;
+	}
 }

@@ -8,6 +8,7 @@
 #define CULPRIT_ANALYZE_PATH_CODE_H
 
 #include "analyze/selection.h"
+#include "isa/decode.h"
 #include "store/shape.h"
 
 #include <stdint.h>
@@ -33,5 +34,10 @@ uint64_t path_code_length(struct path_code *c, const struct path_shape *s);
 /* Calls fn with the address of each; -ENOENT where code is missing. */
 typedef void path_code_fn(void *arg, uint64_t address);
 int path_code_each(struct path_code *c, const struct path_shape *s, path_code_fn *fn, void *arg);
+
+/* Calls fn with each instruction of a block, as far as there is code. */
+typedef void path_code_insn_fn(void *arg, const struct insn *insn);
+void path_code_block(
+	struct path_code *c, uint64_t start, uint32_t size, path_code_insn_fn *fn, void *arg);
 
 #endif

@@ -3,14 +3,14 @@
  */
 #include "analyze/context_tree.h"
 #include "analyze/edge_tally.h"
-#include "analyze/exact_counts.h"
-#include "analyze/frequencies.h"
-#include "analyze/why.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "export/bolt.h"
+#include "export/code_counts.h"
 #include "export/csv.h"
 #include "export/firefox.h"
 #include "export/folded.h"
+#include "export/llvm_sample.h"
 #include "export/pprof.h"
 #include "export/speedscope.h"
 #include "export/stacks.h"
@@ -19,28 +19,33 @@
 #include <fnmatch.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-struct format;
+struct exporting;
+struct writing;
 
-/* The estimates of one image. */
-struct exported {
-	struct selected_image *image;
-	struct frequencies *frequencies;
+struct format {
+	const char *name;
+	int (*load)(struct exporting *x, struct err *e);
+	void (*print)(struct writing *w);
+	void (*note)(const struct writing *w); /* what is left out, on standard error */
+	bool stacks;                           /* --flat goes with it */
+	bool binary;
 };
 
 struct exporting {
 	struct report report;
 	const struct format *format;
 	const char *output;
-	struct edge_tally *edges;       /* -f edges */
-	VEC(struct exported) estimates; /* -f counts, by path */
-	struct exact_counts *exact;     /* the same, as edited programs counted */
-	struct context_tree *contexts;  /* -f folded */
-	struct stacks *stacks;          /* what viewers of other profilers read */
-	bool flat;                      /* --flat */
-	uint64_t left_out;              /* samples without code */
+	struct edge_tally *edges;   /* -f edges */
+	struct code_counts *counts; /* -f counts and what compilers read */
+	char *text;                 /* -f llvm-sample, and of how many functions */
+	size_t text_size, functions;
+	struct context_tree *contexts; /* -f folded */
+	struct stacks *stacks;         /* what viewers of other profilers read */
+	bool flat;                     /* --flat */
 };
 
 /* The text while it is written: a heading comes with the first line under it. */
@@ -143,173 +148,121 @@ static void note_edges(const struct writing *w)
 
 /* ---- counts: how often everything ran ---- */
 
-static void print_blocks(struct writing *w, const struct frequency *f)
+static void print_procedure(
+	struct writing *w, const struct code_image *im, const struct code_procedure *p)
 {
-	for (uint32_t b = 0; b < f->flow->nblocks; b++) {
-		const struct flow_block *block = &f->flow->blocks[b];
-
-		if (block->marks & FLOW_PADDING)
-			continue;
-		fprintf(w->out, "block 0x%" PRIx64 " %" PRIu32 " %.0f %s\n", block->start,
-			block->size, f->block[b].count,
-			frequency_confidence_name(f->block[b].confidence));
-		w->lines++;
-	}
-}
-
-static void print_flows(struct writing *w, const struct frequency *f)
-{
-	const struct flow *flow = f->flow;
-
-	for (uint32_t i = 0; i < flow->graph.edges; i++) {
-		struct graph_edge edge = flow->graph.edge[i];
-		const struct flow_block *from = &flow->blocks[edge.from];
-
-		if (edge.from >= flow->nblocks || edge.to >= flow->nblocks)
-			continue;
-		fprintf(w->out, "edge 0x%" PRIx64 " 0x%" PRIx64 " %.0f %s\n",
-			flow->insns[from->first + from->count - 1].address,
-			flow->blocks[edge.to].start, f->edge[i].count,
-			frequency_confidence_name(f->edge[i].confidence));
-	}
-}
-
-static void print_estimate(struct writing *w, const struct frequencies_row *row)
-{
-	const struct procedure *p = &w->image->procedures.p[row->procedure];
-
-	if (!is_wanted(w, p))
-		return;
 	print_image(w);
-	fprintf(w->out, "procedure 0x%" PRIx64 " %s\n", p->start,
-		frequency_scale_name(row->frequency->scale));
-	print_blocks(w, row->frequency);
-	print_flows(w, row->frequency);
-}
+	fprintf(w->out, "procedure 0x%" PRIx64 " %s\n", p->procedure->start,
+		frequency_scale_name(p->scale));
+	for (size_t i = 0; i < p->nblocks; i++) {
+		const struct code_block *b = &im->blocks.p[p->block + i];
 
-/* Counts that may be off: so much of one is uncertain. */
-static enum frequency_confidence doubtful(uint64_t off, uint64_t count)
-{
-	double share = (double)off / ((double)count + 1);
-
-	return !off           ? CONFIDENCE_EXACT
-	       : share < 0.05 ? CONFIDENCE_HIGH
-	       : share < 0.2  ? CONFIDENCE_MEDIUM
-			      : CONFIDENCE_LOW;
-}
-
-static void print_exact_row(struct writing *w, const struct exact_row *row, uint64_t off)
-{
-	const char *sure = frequency_confidence_name(doubtful(off, row->count));
-
-	if (row->kind == EXACT_PROCEDURE)
-		fprintf(w->out, "procedure 0x%" PRIx64 " %s\n", row->procedure,
-			frequency_scale_name(off ? FREQUENCY_KNOWN : FREQUENCY_EXACT));
-	else if (row->kind == EXACT_BLOCK)
-		fprintf(w->out, "block 0x%" PRIx64 " %" PRIu64 " %" PRIu64 " %s\n", row->a, row->b,
-			row->count, sure);
-	else
-		fprintf(w->out, "edge 0x%" PRIx64 " 0x%" PRIx64 " %" PRIu64 " %s\n", row->a, row->b,
-			row->count, sure);
-	w->lines++;
-}
-
-/* Of what was counted no estimates are wanted: prints those in front of a procedure, skips its own.
- */
-static void print_estimates(
-	struct writing *w, const struct frequencies *f, size_t *next, uint64_t until)
-{
-	const struct frequencies_row *rows;
-	size_t n = frequencies_rows(f, &rows);
-	const struct procedure *p = w->image->procedures.p;
-
-	for (; *next < n && p[rows[*next].procedure].start <= until; ++*next)
-		if (p[rows[*next].procedure].start < until)
-			print_estimate(w, &rows[*next]);
-}
-
-static bool is_wanted_at(const struct writing *w, uint64_t start)
-{
-	const struct procedure *p = store_procedure_at(&w->image->procedures, start);
-
-	return p && is_wanted(w, p);
-}
-
-static void print_counts_of(struct writing *w, const struct exported *x)
-{
-	struct exact_reader reader;
-	struct exact_row row;
-	uint64_t off = 0;
-	size_t next = 0;
-	bool wanted = false, any = exact_counts_of(w->x->exact, x->image, &reader);
-
-	while (any && exact_reader_next(&reader, &row) > 0) {
-		if (row.kind == EXACT_PROCEDURE) {
-			print_estimates(w, x->frequencies, &next, row.procedure);
-			off = row.count;
-			wanted = is_wanted_at(w, row.procedure);
-		}
-		if (wanted) {
-			print_image(w);
-			print_exact_row(w, &row, off);
-		}
+		fprintf(w->out, "block 0x%" PRIx64 " %" PRIu32 " %.0f %s\n", b->start, b->size,
+			b->count, frequency_confidence_name(b->confidence));
 	}
-	print_estimates(w, x->frequencies, &next, UINT64_MAX);
+	for (size_t i = 0; i < p->nedges; i++) {
+		const struct code_edge *edge = &im->edges.p[p->edge + i];
+
+		fprintf(w->out, "edge 0x%" PRIx64 " 0x%" PRIx64 " %.0f %s\n", edge->from, edge->to,
+			edge->count, frequency_confidence_name(edge->confidence));
+	}
+	w->lines += p->nblocks + p->nedges;
 }
 
 static void print_counts(struct writing *w)
 {
-	vec_each (x, &w->x->estimates) {
-		w->image = x->image;
-		print_counts_of(w, x);
+	const struct code_image *images;
+	size_t n = code_counts_images(w->x->counts, &images);
+
+	for (size_t i = 0; i < n; i++) {
+		w->image = images[i].image;
+		vec_each (p, &images[i].procedures)
+			if (is_wanted(w, p->procedure))
+				print_procedure(w, &images[i], p);
 	}
-}
-
-static int by_path(const void *a, const void *b)
-{
-	const struct selected_image *x = ((const struct exported *)a)->image;
-	const struct selected_image *y = ((const struct exported *)b)->image;
-	int c = strcmp(x->path, y->path);
-
-	return c ? c : memcmp(x->identity.bytes, y->identity.bytes, sizeof x->identity.bytes);
 }
 
 static int load_counts(struct exporting *x, struct err *e)
 {
-	struct selected_image *images;
-	size_t n = selection_images(x->report.sel, &images);
-	struct why_machine machine = {0};
-	int rc = exact_counts_create(x->report.sel, &x->exact, e);
-	bool timed = !rc && evidence_time_event(x->report.sel) != SIZE_MAX;
-
-	if (timed)
-		rc = why_machine_init(&machine, x->report.sel, e);
-	for (size_t i = 0; i < n && !rc; i++) {
-		struct exported one = {.image = &images[i]};
-
-		rc = selection_load(x->report.sel, &images[i], e);
-		if (rc)
-			break;
-		rc = frequencies_create(
-			x->report.sel, &images[i], timed ? &machine : NULL, &one.frequencies, e);
-		if (rc)
-			break;
-		*vec_add(&x->estimates) = one;
-		x->left_out += frequencies_left_out(one.frequencies);
-	}
-	why_machine_deinit(&machine);
-	vec_sort(&x->estimates, by_path);
-	return rc;
+	return code_counts_create(x->report.sel, &x->counts, e);
 }
 
 static void note_counts(const struct writing *w)
 {
-	if (w->x->left_out && !w->x->report.procedure)
+	uint64_t left_out = code_counts_left_out(w->x->counts);
+
+	if (left_out && !w->x->report.procedure)
 		cmd_note("%" PRIu64 " samples are in code that neither the database nor a file "
 			 "has, and are left out",
-			w->x->left_out);
+			left_out);
 	else if (!w->lines)
 		cmd_note("no samples and no exact counts in what was selected");
+}
+
+/* ---- for BOLT and compilers ---- */
+
+/* The one image that has counts, of those selected. */
+static const struct code_image *only_image(const struct exporting *x, size_t *found)
+{
+	const struct code_image *images, *one = NULL;
+	size_t n = code_counts_images(x->counts, &images);
+
+	*found = 0;
+	for (size_t i = 0; i < n; i++)
+		if (images[i].procedures.n) {
+			one = &images[i];
+			++*found;
+		}
+	return one;
+}
+
+static int load_one(struct exporting *x, struct err *e)
+{
+	int rc = load_counts(x, e);
+	const struct code_image *one;
+	size_t found;
+
+	if (rc)
+		return rc;
+	one = only_image(x, &found);
+	if (!one)
+		return err_set(e, -ENOENT, "no samples and no exact counts in what was selected");
+	if (found > 1)
+		return err_set(e, -EINVAL,
+			"%zu images have counts, and %s is of one program: name it with --image "
+			"(%s, ...)",
+			found, x->format->name, one->image->path);
+	return 0;
+}
+
+static void print_bolt(struct writing *w)
+{
+	size_t found;
+
+	w->lines = bolt_write(w->x->report.sel, only_image(w->x, &found), w->out);
+}
+
+/* Lines are read here, as there may be none; the text is kept until the file is open. */
+static int load_llvm(struct exporting *x, struct err *e)
+{
+	size_t found;
+	FILE *out;
+	int rc = load_one(x, e);
+
+	if (rc)
+		return rc;
+	out = open_memstream(&x->text, &x->text_size);
+	if (!out)
+		return err_errno(e, -errno, "no memory");
+	rc = llvm_sample_write(x->report.sel, only_image(x, &found), out, &x->functions, e);
+	fclose(out);
+	return rc;
+}
+
+static void print_llvm(struct writing *w)
+{
+	fwrite(w->x->text, 1, w->x->text_size, w->out);
+	w->lines = w->x->functions;
 }
 
 /* ---- folded stacks ---- */
@@ -387,17 +340,10 @@ static void note_stacks(const struct writing *w)
 
 /* ---- formats ---- */
 
-struct format {
-	const char *name;
-	int (*load)(struct exporting *x, struct err *e);
-	void (*print)(struct writing *w);
-	void (*note)(const struct writing *w); /* what is left out, on standard error */
-	bool stacks;                           /* --flat goes with it */
-	bool binary;
-};
-
 static const struct format formats[] = {
 	{"counts", load_counts, print_counts, note_counts, false, false},
+	{"bolt", load_one, print_bolt, note_counts, false, false},
+	{"llvm-sample", load_llvm, print_llvm, note_counts, false, false},
 	{"edges", load_edges, print_edges, note_edges, false, false},
 	{"folded", load_folded, print_folded, note_folded, false, false},
 	{"pprof", load_stacks, print_pprof, note_stacks, true, true},
@@ -406,7 +352,7 @@ static const struct format formats[] = {
 	{"csv", load_stacks, print_csv, note_stacks, true, false},
 };
 
-#define FORMATS "counts, edges, folded, pprof, speedscope, firefox or csv"
+#define FORMATS "counts, bolt, llvm-sample, edges, folded, pprof, speedscope, firefox or csv"
 
 static const struct format *format_named(const char *name)
 {
@@ -492,10 +438,8 @@ int cmd_export(int argc, char **argv)
 		code = cmd_help_text("export");
 	else if (!code && export(&x, &e))
 		code = cmd_fail(&e);
-	vec_each (one, &x.estimates)
-		frequencies_destroy(one->frequencies);
-	vec_deinit(&x.estimates);
-	exact_counts_destroy(x.exact);
+	code_counts_destroy(x.counts);
+	free(x.text);
 	edge_tally_destroy(x.edges);
 	context_tree_destroy(x.contexts);
 	stacks_destroy(x.stacks);

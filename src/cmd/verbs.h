@@ -187,6 +187,7 @@
 	X(export, "how often code ran, for other programs",                                        \
 		"usage: culprit export -f FORMAT [options]\n"                                      \
 		"  -f, --format FORMAT counts: how often blocks and edges ran, estimated\n"        \
+		"                      bolt, llvm-sample: the same, for llvm-bolt and clang\n"     \
 		"                      edges: edge samples, as they were seen\n"                   \
 		"                      folded: calling contexts, for flame graphs\n"               \
 		"                      pprof, speedscope, firefox: for these viewers\n"            \

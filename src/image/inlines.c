@@ -8,11 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of call sites; an extension that elfutils does not name. */
+#define AT_GNU_DISCRIMINATOR 0x2136
+
 /* What no sound file has: deeper nests and longer lists are cut off. */
 #define DEPTH_MOST  64
 #define RANGES_MOST 100000
 
-static const char *name_of(struct lines *l, Dwarf_Die *die)
+/* As it is in symbol tables. */
+static const char *linkage_of(struct lines *l, Dwarf_Die *die)
 {
 	static const unsigned linkage[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name};
 	const char *name = NULL;
@@ -24,10 +28,14 @@ static const char *name_of(struct lines *l, Dwarf_Die *die)
 	}
 	if (!name)
 		name = dwarf_diename(die);
-	if (!name)
-		return NULL;
-	_cleanup_free_ char *readable = demangle(name);
-	return lines_file(l, NULL, readable ? readable : name);
+	return name ? lines_file(l, NULL, name) : NULL;
+}
+
+static const char *readable_name(struct lines *l, const char *linkage)
+{
+	_cleanup_free_ char *readable = linkage ? demangle(linkage) : NULL;
+
+	return readable ? lines_file(l, NULL, readable) : linkage;
 }
 
 static int number_of(Dwarf_Die *die, unsigned attribute)
@@ -35,7 +43,7 @@ static int number_of(Dwarf_Die *die, unsigned attribute)
 	Dwarf_Attribute at;
 	Dwarf_Word value;
 
-	if (dwarf_formudata(dwarf_attr(die, attribute, &at), &value) || value > INT32_MAX)
+	if (dwarf_formudata(dwarf_attr_integrate(die, attribute, &at), &value) || value > INT32_MAX)
 		return 0;
 	return (int)value;
 }
@@ -56,10 +64,14 @@ static const char *call_file(struct lines *l, Dwarf_Die *cu, Dwarf_Die *die)
 
 static void add_inlined(struct lines *l, Dwarf_Die *cu, Dwarf_Die *die, uint32_t depth)
 {
+	const char *linkage = linkage_of(l, die);
 	struct inline_range r = {.depth = depth,
-		.function = name_of(l, die),
+		.function = readable_name(l, linkage),
+		.linkage = linkage,
+		.declared = number_of(die, DW_AT_decl_line),
 		.call_file = call_file(l, cu, die),
-		.call_line = number_of(die, DW_AT_call_line)};
+		.call_line = number_of(die, DW_AT_call_line),
+		.call_discriminator = (unsigned)number_of(die, AT_GNU_DISCRIMINATOR)};
 	Dwarf_Addr base, start, end;
 
 	for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &start, &end)) > 0;) {
@@ -132,7 +144,9 @@ static bool find_function(struct lines *l, Dwarf_Die *cu, uint64_t pc)
 	f->ranges.n = 0;
 	if (!find_subprogram(cu, pc, &die) || !find_range(&die, pc, f))
 		return false;
-	f->name = name_of(l, &die);
+	f->linkage = linkage_of(l, &die);
+	f->name = readable_name(l, f->linkage);
+	f->declared = number_of(&die, DW_AT_decl_line);
 	add_children(l, cu, &die, 0, 0);
 	return true;
 }
@@ -140,17 +154,17 @@ static bool find_function(struct lines *l, Dwarf_Die *cu, uint64_t pc)
 size_t lines_inlined(struct lines *l, uint64_t vaddr, struct inlined_line *out, size_t most)
 {
 	struct line at;
-	Dwarf_Addr bias;
-	Dwarf_Die *cu = dwfl_module_addrdie(l->module, vaddr + l->bias, &bias);
+	Dwarf_Die cu;
 	struct inlined_line here = {0};
-	uint64_t pc = vaddr + l->bias - bias;
+	uint64_t pc;
 	uint32_t depth = 0;
 	size_t n = 0;
 
 	if (!most || lines_at(l, vaddr, &at))
 		return 0;
-	here = (struct inlined_line){.file = at.file, .line = at.line};
-	if (!cu || !find_function(l, cu, pc)) {
+	here = (struct inlined_line){
+		.file = at.file, .line = at.line, .discriminator = at.discriminator};
+	if (!lines_unit(l, vaddr, &cu, &pc) || !find_function(l, &cu, pc)) {
 		out[0] = here;
 		return 1;
 	}
@@ -162,10 +176,16 @@ size_t lines_inlined(struct lines *l, uint64_t vaddr, struct inlined_line *out, 
 			continue;
 		depth = r->depth;
 		here.function = r->function;
+		here.linkage = r->linkage;
+		here.declared = r->declared;
 		out[n++] = here;
-		here = (struct inlined_line){.file = r->call_file, .line = r->call_line};
+		here = (struct inlined_line){.file = r->call_file,
+			.line = r->call_line,
+			.discriminator = r->call_discriminator};
 	}
 	here.function = l->function.name;
+	here.linkage = l->function.linkage;
+	here.declared = l->function.declared;
 	out[n++] = here;
 	return n;
 }

@@ -1,5 +1,7 @@
 #include "image/lines_internal.h"
 
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 #include "base/mem.h"
 #include "image/image.h"
 
-enum { SOURCE_MAX = 32 << 20 };
+enum { SOURCE_MAX = 32 << 20, UNITS_MAX = 1 << 24 };
 
 /* ---- opening ---- */
 
@@ -35,6 +37,7 @@ void lines_destroy(struct lines *l)
 	}
 	vec_deinit(&l->sources);
 	vec_deinit(&l->function.ranges);
+	vec_deinit(&l->units);
 	strtab_deinit(&l->files);
 	free(l);
 }
@@ -107,14 +110,83 @@ const char *lines_file(struct lines *l, const char *dir, const char *file)
 	return l->files.strings[number];
 }
 
+static int compare_units(const void *a, const void *b)
+{
+	const struct unit_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void read_units(struct lines *l, Dwarf *dwarf)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+
+	l->units_read = true;
+	while (!dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
+		Dwarf_Addr base, start, end;
+
+		for (ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
+			if (l->units.n < UNITS_MAX)
+				*vec_add(&l->units) =
+					(struct unit_range){start, end, dwarf_dieoffset(&die)};
+	}
+	vec_sort(&l->units, compare_units);
+}
+
+/* Without .debug_aranges, which clang does not write, elfutils before 0.190 finds no unit. */
+static bool unit_by_range(struct lines *l, uint64_t vaddr, Dwarf_Die *unit, uint64_t *pc)
+{
+	Dwarf_Addr bias;
+	Dwarf *dwarf = dwfl_module_getdwarf(l->module, &bias);
+	size_t low = 0, high;
+
+	if (!dwarf)
+		return false;
+	if (!l->units_read)
+		read_units(l, dwarf);
+	*pc = vaddr + l->bias - bias;
+	high = l->units.n;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (l->units.p[mid].start <= *pc)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && *pc < l->units.p[low - 1].end &&
+	       dwarf_offdie(dwarf, l->units.p[low - 1].unit, unit);
+}
+
+bool lines_unit(struct lines *l, uint64_t vaddr, Dwarf_Die *unit, uint64_t *pc)
+{
+	Dwarf_Addr bias;
+	Dwarf_Die *found = dwfl_module_addrdie(l->module, vaddr + l->bias, &bias);
+
+	if (!found)
+		return unit_by_range(l, vaddr, unit, pc);
+	*unit = *found;
+	*pc = vaddr + l->bias - bias;
+	return true;
+}
+
 int lines_at(struct lines *l, uint64_t vaddr, struct line *out)
 {
-	Dwfl_Line *line = dwfl_module_getsrc(l->module, vaddr + l->bias);
 	int number = 0;
-	const char *file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
-	if (!file || number <= 0)
+	Dwarf_Attribute at;
+	Dwarf_Die unit;
+	uint64_t pc;
+	Dwarf_Line *line = lines_unit(l, vaddr, &unit, &pc) ? dwarf_getsrc_die(&unit, pc) : NULL;
+	const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+
+	if (!file || dwarf_lineno(line, &number) || number <= 0)
 		return -ENOENT;
-	*out = (struct line){.file = lines_file(l, dwfl_line_comp_dir(line), file), .line = number};
+	*out = (struct line){
+		.file = lines_file(
+			l, dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &at)), file),
+		.line = number};
+	dwarf_linediscriminator(line, &out->discriminator);
 	return 0;
 }
 

@@ -15,6 +15,7 @@ struct lines;
 struct line {
 	const char *file; /* lives as long as the struct lines */
 	int line;
+	unsigned discriminator; /* which part of it */
 };
 
 /* One of the lines that an address has: the function's that was inlined there, or who called it. */
@@ -22,6 +23,10 @@ struct inlined_line {
 	const char *function; /* NULL when nothing names it */
 	const char *file;     /* NULL when unknown */
 	int line;             /* 0 when unknown */
+	/* As compilers that read profiles want it. */
+	const char *linkage;    /* the function's name in symbol tables */
+	int declared;           /* the line that it begins at, 0 unknown */
+	unsigned discriminator; /* which of the code that the line has */
 };
 
 /*

@@ -19,34 +19,41 @@ static bool identity_has_prefix(const char *prefix, const uint8_t *identity, siz
 	char text[2 * sizeof((struct image_id){0}.bytes) + 1];
 	size_t digits = strlen(prefix);
 
-	if (n < 2 || 2 * (n - 1) >= sizeof text || digits < PREFIX_LEAST)
+	if (!n || 2 * n >= sizeof text || digits < PREFIX_LEAST)
 		return false;
-	for (size_t i = 1; i < n; i++)
-		snprintf(text + 2 * (i - 1), 3, "%02x", identity[i]);
+	for (size_t i = 0; i < n; i++)
+		snprintf(text + 2 * i, 3, "%02x", identity[i]);
 	return !strncasecmp(text, prefix, digits);
 }
 
-/* image_matches(pattern, path, identity) */
+static bool image_fits(const char *pattern, const char *path, const uint8_t *identity, size_t n)
+{
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	if (!fnmatch(pattern, path, 0) || !fnmatch(pattern, base, 0))
+		return true;
+	return identity_has_prefix(
+		strncmp(pattern, "hash:", 5) ? pattern : pattern + 5, identity, n);
+}
+
+bool store_image_fits(const char *pattern, const char *path, const struct image_id *id)
+{
+	return image_fits(pattern, path, id->bytes, id->size);
+}
+
+/* image_matches(pattern, path, identity): identities are stored with their kind in front. */
 static void sql_image_matches(sqlite3_context *context, int n, sqlite3_value **v)
 {
 	const char *pattern = (const char *)sqlite3_value_text(v[0]);
 	const char *path = (const char *)sqlite3_value_text(v[1]);
 	const uint8_t *identity = sqlite3_value_blob(v[2]);
-	const char *base;
-	bool yes = false;
+	size_t size = (size_t)sqlite3_value_bytes(v[2]);
 
 	(void)n;
-	if (pattern && path) {
-		base = strrchr(path, '/');
-		base = base ? base + 1 : path;
-		yes = !fnmatch(pattern, path, 0) || !fnmatch(pattern, base, 0);
-	}
-	if (pattern && identity && !yes) {
-		if (!strncmp(pattern, "hash:", 5))
-			pattern += 5;
-		yes = identity_has_prefix(pattern, identity, (size_t)sqlite3_value_bytes(v[2]));
-	}
-	sqlite3_result_int(context, yes);
+	sqlite3_result_int(context,
+		pattern && image_fits(pattern, path ? path : "",
+				   identity && size ? identity + 1 : NULL, size ? size - 1 : 0));
 }
 
 /* text_matches(pattern, text) */

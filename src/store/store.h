@@ -215,6 +215,8 @@ struct store_filter {
 	int32_t pid;
 	const struct blob_type *type;
 };
+/* Whether a filter's image names this one. */
+bool store_image_fits(const char *pattern, const char *path, const struct image_id *id);
 typedef int store_profile_fn(void *arg, const struct store_profile *p);
 int store_profiles(struct store *s, const struct store_filter *f, store_profile_fn *fn, void *arg,
 	struct err *e);

@@ -92,15 +92,15 @@ END
 }
 
 @test "wrong usage is one line that names the option and the help" {
-	for args in "" "-f" "-f bolt" "-f counts --json" "-f counts --no-pager" "-f counts extra" \
+	for args in "" "-f" "-f gprof" "-f counts --json" "-f counts --no-pager" "-f counts extra" \
 		"-f counts --epoch x" "-f counts --time 10" "-f counts -p x" "-f counts -o"; do
 		run "$CULPRIT" export $args
 		[ "$status" -eq 2 ] || { echo "export $args: status $status"; false; }
 		[ "${#lines[@]}" -eq 1 ] || { echo "export $args: $output"; false; }
 		[[ "$output" =~ "culprit help export" ]] || { echo "export $args: $output"; false; }
 	done
-	run "$CULPRIT" export -f bolt
-	[ "$output" = "culprit export: -f takes counts, edges, folded, pprof, speedscope, firefox or csv, not 'bolt'; see 'culprit help export'" ]
+	run "$CULPRIT" export -f gprof
+	[ "$output" = "culprit export: -f takes counts, bolt, llvm-sample, edges, folded, pprof, speedscope, firefox or csv, not 'gprof'; see 'culprit help export'" ]
 }
 
 @test "counts: blocks and edges of what has code, with its scale" {
