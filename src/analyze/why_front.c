@@ -140,8 +140,9 @@ static void find_before(struct why_work *w, uint32_t block)
 	m->before_likely = all > 0 ? fmin(1, m->before_likely / all) : 0;
 }
 
-static void find_missed(struct why_work *w)
+void why_find_missed(struct why_work *w)
 {
+	memset(w->misses, 0, (w->flow->nblocks + 1) * sizeof *w->misses);
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
 		if (is_predicted(w, b))
 			find_after(w, b);
@@ -329,6 +330,18 @@ static void look_before(const struct why_work *w, uint32_t insn, struct why_fron
 	out->fresh_page = apart(in, in - 1, PAGE);
 }
 
+static void look_at_code(struct why_work *w, uint32_t insn, struct why_front *out)
+{
+	uint32_t block = w->block_of[insn];
+
+	if (insn == w->flow->blocks[block].first)
+		look_at_edges(w, block, out);
+	else
+		look_before(w, insn, out);
+	if (insn == why_last(w, block))
+		look_at_targets(w, block, out);
+}
+
 /* Moves between registers retire with what is behind them. */
 static bool is_move(struct why_work *w, uint32_t insn)
 {
@@ -385,15 +398,23 @@ void why_find_front(struct why_work *w)
 {
 	struct witness next = {0}, other = {0};
 
-	find_missed(w);
+	why_find_missed(w);
 	hear_all(w, &next, &other);
 	w->next_line = next.times > 0 ? next.lost / next.times : CODE_COST;
 	w->other_line = other.times > 0 ? other.lost / other.times : CODE_COST;
 }
 
+double why_line_gone(struct why_work *w, uint32_t insn)
+{
+	struct why_front front = {0};
+
+	look_at_code(w, insn, &front);
+	return front.fresh_line * front.gone;
+}
+
 void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out)
 {
-	uint32_t block = w->block_of[insn], first = w->flow->blocks[block].first;
+	uint32_t block = w->block_of[insn];
 
 	*out = (struct why_front){.branch = GRAPH_NONE};
 	out->leads = is_first(w, insn);
@@ -406,10 +427,5 @@ void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out)
 		out->pages = l->pages;
 	}
 	look_at_branches(w, insn, out);
-	if (insn == first)
-		look_at_edges(w, block, out);
-	else
-		look_before(w, insn, out);
-	if (insn == why_last(w, block))
-		look_at_targets(w, block, out);
+	look_at_code(w, insn, out);
 }

@@ -132,7 +132,8 @@ struct why_memory {
 void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out);
 
 /* why_front.c: what the front end may have had to do before an instruction. */
-void why_find_front(struct why_work *w);
+void why_find_missed(struct why_work *w); /* why_work.misses */
+void why_find_front(struct why_work *w);  /* these, and what lines of code cost */
 struct why_front {
 	bool leads;        /* it is the first that is fetched behind a transfer, */
 	bool ends;         /* it is the transfer, or fused with it */
@@ -149,5 +150,7 @@ struct why_front {
 	uint32_t branch;   /* to blame, or GRAPH_NONE */
 };
 void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out);
+/* How often the line of an instruction is another than before, and gone from the cache. */
+double why_line_gone(struct why_work *w, uint32_t insn);
 
 #endif

@@ -8,7 +8,6 @@
 #include "analyze/why_internal.h"
 
 #include <math.h>
-#include <string.h>
 
 /*
  * Fitted to 381 procedures of eleven programs with exact counts (bench/RESULTS.md). They are about
@@ -24,6 +23,11 @@
 enum { TURNS = 5 };
 #define CLOSE 0.02
 
+/* What does not depend on the scale: cycles outside of such loads, and samples. */
+struct clock {
+	double cycles, far, all;
+};
+
 /* Lines of code that are fetched anew in one execution of a block. */
 static double lines_gone(struct why_work *w, const struct flow_block *b)
 {
@@ -31,55 +35,53 @@ static double lines_gone(struct why_work *w, const struct flow_block *b)
 
 	for (uint32_t i = b->first; i < b->first + b->count; i++) {
 		const struct flow_insn *in = &w->flow->insns[i];
-		struct why_front front;
 
-		if (i > b->first && in->address / 64 == in[-1].address / 64)
-			continue;
-		why_front_at(w, i, &front);
-		sum += front.fresh_line * front.gone;
+		if (i == b->first || in->address / 64 != in[-1].address / 64)
+			sum += why_line_gone(w, i);
 	}
 	return sum;
 }
 
-/* What one execution of a block takes outside of such loads, and what was sampled there. */
-static double cycles_of(struct why_work *w, uint32_t block, double *far, double *all)
+static void add_block(struct why_work *w, uint32_t block, struct clock *c)
 {
 	const struct flow_block *b = &w->flow->blocks[block];
-	double cycles = MISSED * w->misses[block].after_likely + GONE * lines_gone(w, b);
+	double count = w->frequency->block[block].count, cycles = 0;
 
 	for (uint32_t i = b->first; i < b->first + b->count; i++) {
 		const struct why_insn *in = &w->why->insns[i];
+		bool far = (count > 0 || in->samples > 0) && why_loads_far(w, i);
 
-		*all += in->samples;
-		if (why_loads_far(w, i))
-			*far += in->samples;
-		else
-			cycles += BEST * in->min_cpi + WORK * in->execution;
+		c->all += in->samples;
+		c->far += far ? in->samples : 0;
+		cycles += far ? 0 : BEST * in->min_cpi + WORK * in->execution;
 	}
-	return cycles;
+	if (count > 0)
+		c->cycles += count * (cycles + GONE * lines_gone(w, b));
 }
 
 /* What counts must be multiplied with, if mispredictions are those of the scale that is assumed. */
-static double tempo_at(struct why_work *w)
+static double tempo_at(struct why_work *w, const struct clock *c)
 {
-	double needed = 0, far = 0, all = 0;
+	double needed = c->cycles;
 
 	why_lay_out(w);
-	memset(w->misses, 0, (w->flow->nblocks + 1) * sizeof *w->misses);
-	why_find_front(w);
+	why_find_missed(w);
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
-		needed += w->frequency->block[b].count * cycles_of(w, b, &far, &all);
-	if (!(needed > 0) || !(all > far))
+		needed += w->frequency->block[b].count * MISSED * w->misses[b].after_likely;
+	if (!(needed > 0) || !(c->all > c->far))
 		return NAN;
-	return (all - far) * w->sample / needed * exp(HIDDEN * far / all);
+	return (c->all - c->far) * w->sample / needed * exp(HIDDEN * c->far / c->all);
 }
 
 double why_measure_tempo(struct why_work *w)
 {
+	struct clock c = {0};
 	double tempo = NAN;
 
+	for (uint32_t b = 0; b < w->flow->nblocks; b++)
+		add_block(w, b, &c);
 	for (int turn = 0; turn < TURNS; turn++) {
-		tempo = tempo_at(w);
+		tempo = tempo_at(w, &c);
 		if (!isfinite(tempo) || fabs(log(tempo / w->why->assumed)) < CLOSE)
 			break;
 		w->why->assumed = sqrt(w->why->assumed * tempo);
