@@ -433,7 +433,7 @@ static void take_progress(struct journey *j, const uint64_t *words)
 
 	if (reading) {
 		at.image = place(j, reading->pc, &at.offset);
-		progress_read(&j->a->progress, &t, reading, b->watched, &at);
+		progress_read(&j->a->progress, &t, reading, b->watched, b->time, &at);
 	}
 	for (size_t i = 0; i < n; i++) {
 		at.image = place(j, moved[i].by, &at.offset);

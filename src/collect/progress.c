@@ -22,7 +22,9 @@ enum {
 #define MOST_OF 0.9
 
 /* Where it is reset more often than that, it may be twice from one read to the next. */
-#define FAILED_MOST 0.4
+#define FAILED_MOST 0.1
+
+#define CLOCKS_DIFFER 10000 /* ns, between a thread's own and everybody's */
 
 /* An instruction that moves words, and how often it was seen to. */
 struct author {
@@ -51,8 +53,9 @@ struct watched {
 	uint32_t size;
 	uint32_t failures;      /* in a row */
 	uint64_t reads, failed; /* since it is watched */
-	bool read;              /* `last` and `before` are there */
-	uint64_t last, before;
+	bool read;              /* `last`, `before` and `wall` are there */
+	uint64_t last, before, wall;
+	uint64_t fresh; /* turns that bursts have seen since then */
 	uint64_t turns;
 	/* Where the thread was, and since it stands still: that counts once it moves on. */
 	uint32_t still;
@@ -250,10 +253,12 @@ void progress_moved(struct progress *p, const struct progress_thread *t,
 	struct candidate *c = f && !w ? candidate_of(f, m) : NULL;
 	uint64_t all = f ? count_author(f, by, m->times) : 0;
 
-	if (w && moves_by(m, w->step, w->size))
+	if (w && moves_by(m, w->step, w->size)) {
 		sight(&w->seen_by, by, m->times, all);
-	else if (w)
+		w->fresh += m->times;
+	} else if (w) {
 		drop(f, w);
+	}
 	if (!c)
 		return;
 	c->seen++;
@@ -304,37 +309,64 @@ static void stand_still(struct watched *w, const struct progress_count *at)
 	w->still++;
 }
 
-/* False: the word does not count any more. */
-static bool take(struct watched *w, uint64_t now, uint64_t time, const struct progress_place *at)
+/* A thread's own time, and everybody's. */
+struct moment {
+	uint64_t own, wall;
+};
+
+/* Turns since the last read; -1: it cannot be. Bursts saw what was to come: if it has not, then
+ * something else moves the word back. */
+static int64_t turns_of(const struct watched *w, uint64_t now, uint64_t ns)
 {
 	int64_t moved = difference(w, now), turns = moved / w->step;
-	const struct progress_count gap = {.place = *at, .count = 1, .ns = time - w->before};
-	bool sane = w->read && (int64_t)gap.ns > 0 && turns * w->step == moved && turns >= 0 &&
-		    (uint64_t)turns <= gap.ns * TURNS_A_NS;
 
-	if (sane && turns)
+	return turns * w->step == moved && turns >= (int64_t)w->fresh &&
+			       (uint64_t)turns <= ns * TURNS_A_NS
+		       ? turns
+		       : -1;
+}
+
+/*
+ * False: the word does not count any more. Where a thread has gone on on another CPU its own time
+ * is by another clock, and may have leapt: then nothing is told of the turns.
+ */
+static bool take(
+	struct watched *w, uint64_t now, const struct moment *time, const struct progress_place *at)
+{
+	const struct progress_count gap = {.place = *at, .count = 1, .ns = time->own - w->before};
+	uint64_t passed = time->wall - w->wall;
+	bool timed = w->read && gap.ns && gap.ns < passed + passed / 64 + CLOCKS_DIFFER;
+	int64_t turns = timed ? turns_of(w, now, gap.ns) : -1;
+
+	if (turns > 0)
 		move_on(w, (uint64_t)turns, &gap);
-	else if (sane)
+	else if (!turns)
 		stand_still(w, &gap);
-	w->reads += w->read;
-	w->failed += w->read && !sane;
-	w->failures = sane || !w->read ? 0 : w->failures + 1;
+	w->reads += timed;
+	w->failed += timed && turns < 0;
+	w->failures = turns >= 0 || !timed ? 0 : w->failures + 1;
 	w->read = true;
 	w->last = now;
-	w->before = time;
+	w->before = time->own;
+	w->wall = time->wall;
+	w->fresh = 0;
 	return w->failures < FAILURES;
 }
 
 void progress_read(struct progress *p, const struct progress_thread *t,
-	const struct shadow_reading *r, size_t n, const struct progress_place *at)
+	const struct shadow_reading *r, size_t n, uint64_t wall, const struct progress_place *at)
 {
+	const struct moment time = {.own = r->ns, .wall = wall};
 	struct followed *f = follow(p, t, false);
 
 	for (size_t i = 0; f && i < n; i++) {
 		struct watched *w = watched_at(f, r->word[i][0]);
 
-		if (w && !take(w, value_of(w, r->word[i][1]), r->ns, at))
+		if (w && !take(w, value_of(w, r->word[i][1]), &time, at)) {
+			w->reads -= w->failures; /* it is something else since then */
+			w->failed -= w->failures;
 			retire(f, w);
+		}
 	}
 }
 

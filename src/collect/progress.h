@@ -6,7 +6,8 @@
  * Bursts tell which words they move. A word that was moved several times, always by the same step,
  * is watched: the interpreter reads it at each burst of the thread from then on (shadow.h). What
  * goes the wrong way, too far, or by no multiple of the step was reset or is another thing by now,
- * and is left out together with its time; so is the end, after which it never moved. Only words
+ * and is left out together with its time; so is what went less far than bursts saw it go, since it
+ * is moved back as well; and the end, after which it never moved. Only words
  * tell anything that a single instruction moves, and one that moves no others meanwhile:
  * else its turns are not the word's. Of values nothing is kept but the number of steps.
  *
@@ -64,7 +65,7 @@ void progress_deinit(struct progress *p);
 void progress_moved(struct progress *p, const struct progress_thread *t,
 	const struct shadow_moved *m, const struct progress_place *by);
 void progress_read(struct progress *p, const struct progress_thread *t,
-	const struct shadow_reading *r, size_t n, const struct progress_place *at);
+	const struct shadow_reading *r, size_t n, uint64_t wall, const struct progress_place *at);
 
 /* True and the words to watch when they are others than when it was last asked. */
 bool progress_orders(struct progress *p, uint64_t thread, struct shadow_watch *out);

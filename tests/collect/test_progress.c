@@ -16,7 +16,7 @@ static const struct progress_place other = {.offset = 0x200, .image = 7};
 
 struct rig {
 	struct progress p;
-	uint64_t ns;
+	uint64_t ns, leap; /* what the thread's own clock is ahead */
 };
 
 static int set_up(void **state)
@@ -25,6 +25,7 @@ static int set_up(void **state)
 
 	progress_init(&rig.p);
 	rig.ns = 1;
+	rig.leap = 0;
 	*state = &rig;
 	return 0;
 }
@@ -61,11 +62,11 @@ static void watch(struct rig *r, uint64_t address)
 /* Reads a word after so many us of the thread. */
 static void read_after(struct rig *r, uint64_t us, uint64_t address, uint32_t value)
 {
-	struct shadow_reading reading = {.ns = r->ns += us * US};
+	struct shadow_reading reading = {.ns = (r->ns += us * US) + r->leap};
 
 	reading.word[0][0] = address;
 	reading.word[0][1] = address & 4 ? (uint64_t)value << 32 : value;
-	progress_read(&r->p, &thread, &reading, 1, &other);
+	progress_read(&r->p, &thread, &reading, 1, r->ns, &other);
 }
 
 static const struct progress_pace *only_pace(struct rig *r)
@@ -126,7 +127,6 @@ static void test_counts_turns(void **state)
 	assert_int_equal(at_other(t)->ns, 40 * US);
 }
 
-/* Resets, and what is no number of steps, are left out with their time. */
 /* After a flush the same thread is somebody else's number. */
 static void test_numbers_change(void **state)
 {
@@ -142,11 +142,12 @@ static void test_numbers_change(void **state)
 	reading.word[0][0] = 68;
 	reading.word[0][1] = (uint64_t)1300 << 32;
 	reading.ns = r->ns += 10 * US;
-	progress_read(&r->p, &renamed, &reading, 1, &other);
+	progress_read(&r->p, &renamed, &reading, 1, r->ns, &other);
 	assert_non_null(only_pace(r));
 	assert_int_equal(only_pace(r)->who, 7);
 }
 
+/* Resets, and what is no number of steps, are left out with their time. */
 static void test_leaves_out_resets(void **state)
 {
 	struct rig *r = *state;
@@ -159,11 +160,11 @@ static void test_leaves_out_resets(void **state)
 	read_after(r, 10, 64, 7);
 	read_after(r, 1, 64, 1000007); /* too far for the time */
 	read_after(r, 10, 64, 1000007 + 100);
-	for (uint32_t i = 1; i < 9; i++)
+	for (uint32_t i = 1; i < 41; i++)
 		read_after(r, 10, 64, 1000107 + 2 * i);
 	t = only_pace(r);
-	assert_int_equal(t->turns, 108);
-	assert_int_equal(at_other(t)->ns, 100 * US);
+	assert_int_equal(t->turns, 140);
+	assert_int_equal(at_other(t)->ns, 420 * US);
 }
 
 /* What is reset again and again may be so twice between two reads. */
@@ -172,8 +173,8 @@ static void test_mistrusts_many_resets(void **state)
 	struct rig *r = *state;
 
 	watch(r, 64);
-	for (uint32_t i = 0; i < 20; i++)
-		read_after(r, 10, 64, i % 3 * 200);
+	for (uint32_t i = 0; i < 40; i++)
+		read_after(r, 10, 64, i % 20 * 200);
 	assert_non_null(only_pace(r));
 	for (uint32_t i = 0; i < 40; i++)
 		read_after(r, 10, 64, i % 2 * 200);
@@ -263,6 +264,41 @@ static void test_wants_one_word(void **state)
 	assert_null(only_pace(r));
 }
 
+/* Bursts see what will happen. Where it has not, something else moves the word back. */
+static void test_mistrusts_what_goes_back(void **state)
+{
+	struct rig *r = *state;
+
+	watch(r, 64);
+	read_after(r, 10, 64, 0);
+	read_after(r, 10, 64, 80);
+	move_by(r, 64, 4, 2, &here);
+	read_after(r, 10, 64, 84);
+	assert_int_equal(only_pace(r)->turns, 42);
+	for (int i = 0; i < 3; i++) {
+		move_by(r, 64, 4, 2, &here);
+		read_after(r, 10, 64, 86);
+	}
+	assert_null(only_pace(r));
+}
+
+/* On another CPU the thread's clock is another one. */
+static void test_clocks_leap(void **state)
+{
+	struct rig *r = *state;
+
+	watch(r, 64);
+	read_after(r, 10, 64, 0);
+	read_after(r, 10, 64, 80);
+	r->leap = 1000 * US;
+	read_after(r, 10, 64, 100);
+	r->leap = 0;
+	read_after(r, 10, 64, 120);
+	read_after(r, 10, 64, 140);
+	assert_int_equal(only_pace(r)->turns, 50);
+	assert_int_equal(at_other(only_pace(r))->ns, 20 * US);
+}
+
 static void test_is_bounded(void **state)
 {
 	struct rig *r = *state;
@@ -298,6 +334,8 @@ int main(void)
 		TEST(test_retires),
 		TEST(test_wants_one_writer),
 		TEST(test_wants_one_word),
+		TEST(test_mistrusts_what_goes_back),
+		TEST(test_clocks_leap),
 		TEST(test_is_bounded),
 	};
 
