@@ -274,6 +274,17 @@ static void at_calls(struct context *c, const struct survey_function *f)
 	}
 }
 
+/* A jump to somebody who calls nobody back is as good as a return. */
+static bool is_return(const struct context *c, const struct survey_function *f, uint32_t edge)
+{
+	enum flow_edge_kind kind = f->function->flow->edge_kind[edge];
+
+	for (uint32_t i = f->first; i < f->first + f->calls; i++)
+		if (c->survey.calls.p[i].jumps && c->survey.calls.p[i].edge == edge)
+			return false;
+	return kind == FLOW_EDGE_RETURN || kind == FLOW_EDGE_TAIL;
+}
+
 static void at_returns(struct context *c, const struct survey_function *f)
 {
 	const struct flow *flow = f->function->flow;
@@ -283,7 +294,7 @@ static void at_returns(struct context *c, const struct survey_function *f)
 	if (which == CHARGE && !c->charges)
 		return;
 	for (uint32_t i = 0; i < flow->graph.edges; i++)
-		if (flow->edge_kind[i] == FLOW_EDGE_RETURN)
+		if (is_return(c, f, i))
 			edit_on_edge(c->edit, f->function, i, c->snippet[which], arguments);
 }
 
