@@ -4,7 +4,6 @@
  * all contexts; procedures that are cut in other places, block by block; and the entries of every
  * context.
  */
-#include "sums.h"
 #include "base/err.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -13,6 +12,7 @@
 #include "store/edges.h"
 #include "store/paths.h"
 #include "store/store.h"
+#include "sums.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -195,7 +195,7 @@ static int give_paths(
 	struct context_ran ran = {
 		(size_t)(map - r->maps), head->procedure - map->first, node, 0, 0, NULL};
 	const struct context_procedure *p = &map->procedures.p[ran.procedure];
-	const uint64_t *words = record - head->counts;
+	const uint64_t *words = record - p->paths;
 
 	if (p->tree)
 		return give_tree(r, &ran, *words);
@@ -219,7 +219,7 @@ static void read_counts(struct reading *r, const struct level *l)
 
 	if (!p)
 		return;
-	count -= context_map_before(map);
+	count -= context_map_before(map) + p->paths;
 	for (uint32_t i = 0; i < p->counts; i++) {
 		const struct context_site *s = &map->sites.p[p->site + i];
 

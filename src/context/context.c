@@ -253,9 +253,10 @@ static void at_call(struct context *c, const struct survey_function *f,
 		edit_before(c->edit, f->function, call->insn, c->snippet[snippet], arguments);
 }
 
-static void at_calls(struct context *c, const struct survey_function *f)
+static void at_calls(struct context *c, const struct survey_function *f, uint32_t number)
 {
-	int64_t count = -8 * (int64_t)context_map_before(&c->map);
+	const struct context_procedure *p = &c->map.procedures.p[number];
+	int64_t count = -8 * (int64_t)(context_map_before(&c->map) + p->paths);
 	int64_t slot = sizeof(struct context_record);
 
 	for (uint32_t i = f->first; i < f->first + f->calls; i++) {
@@ -298,31 +299,33 @@ static void at_returns(struct context *c, const struct survey_function *f)
 			edit_on_edge(c->edit, f->function, i, c->snippet[which], arguments);
 }
 
-static void instrument(struct context *c)
+static void instrument_contexts(struct context *c, const struct survey_function *f, uint32_t number)
 {
-	for (size_t i = 0; i < c->survey.n; i++) {
-		const struct survey_function *f = &c->survey.functions[i];
-
-		if (!f->moved || f->counted)
-			continue;
-		at_entry(c, f, c->numbers[i]);
-		if (f->keeps) {
-			at_calls(c, f);
-			at_returns(c, f);
-		}
+	if (f->counted)
+		return;
+	at_entry(c, f, number);
+	if (f->keeps) {
+		at_calls(c, f, number);
+		at_returns(c, f);
 	}
 }
 
-static void instrument_paths(struct context *c)
+static void instrument(struct context *c)
 {
 	uint64_t finding[CODE_FINDING];
 
-	for (size_t i = 0; i < c->survey.n && c->options->paths; i++) {
-		if (!c->survey.functions[i].moved)
+	for (size_t i = 0; i < c->survey.n; i++) {
+		const struct survey_function *f = &c->survey.functions[i];
+		struct context_procedure *p = &c->map.procedures.p[c->numbers[i]];
+
+		if (!f->moved)
 			continue;
+		if (c->options->paths)
+			path_words_choose(&c->paths, f, p);
+		instrument_contexts(c, f, c->numbers[i]);
 		fill_finding(c, c->numbers[i], finding);
-		path_words_add(&c->paths, &c->survey.functions[i],
-			&c->map.procedures.p[c->numbers[i]], finding);
+		if (c->options->paths)
+			path_words_insert(&c->paths, f, p, finding);
 	}
 }
 
@@ -385,7 +388,6 @@ static int apply(const void *options, struct edit *edit, const char *counts, voi
 	survey(c);
 	make_map(c);
 	instrument(c);
-	instrument_paths(c);
 	fill_header(c, counts);
 	edit_describe(edit, "context", NULL, 0);
 	if (c->options->paths)

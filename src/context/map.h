@@ -26,8 +26,8 @@ struct context_procedure {
 	uint64_t start;
 	uint32_t site;          /* its first; those that are counted come before those with slots */
 	uint16_t counts, slots; /* how many of each */
-	uint16_t paths;         /* words of a record for its paths (path_words.h), below counts */
-	bool tree;              /* one: the root of a tree of them */
+	uint16_t paths; /* words of a record for its paths (path_words.h), right before it */
+	bool tree;      /* one: the root of a tree of them */
 };
 
 struct context_map {

@@ -128,12 +128,11 @@ static void give_out(struct path_words *w, struct context_procedure *p, uint64_t
 	p->paths = (uint16_t)words;
 }
 
-void path_words_add(struct path_words *w, const struct survey_function *f,
-	struct context_procedure *p, const uint64_t *finding)
+void path_words_choose(
+	struct path_words *w, const struct survey_function *f, struct context_procedure *p)
 {
 	struct choosing *c = &w->choosing;
 	uint64_t room = CONTEXT_COUNTS_MAX - p->counts, left = NUMBER_MOST - w->keys;
-	struct paths_body body = {.chosen = c, .model = &c->model};
 
 	c->array = room / paths_code_stride(&w->code);
 	c->array = c->array < ARRAY_MOST ? c->array : ARRAY_MOST;
@@ -141,13 +140,22 @@ void path_words_add(struct path_words *w, const struct survey_function *f,
 	c->bare = !f->keeps;
 	choose_paths(c, f->function);
 	give_out(w, p, room);
-	if (!f->keeps && is_told(f, c)) {
+	if (!f->keeps && is_told(f, c))
 		p->paths = 0;
-	} else {
+}
+
+void path_words_insert(struct path_words *w, const struct survey_function *f,
+	const struct context_procedure *p, const uint64_t *finding)
+{
+	struct choosing *c = &w->choosing;
+	struct paths_body body = {.chosen = c,
+		.model = &c->model,
+		.below = p->paths,
+		.finding = f->keeps ? NULL : finding};
+
+	if (p->paths) {
 		body.number = endings_number(c->scene.functions, c->scene.n, c->model.graph.start);
 		body.measured = w->measured[body.number];
-		body.below = p->counts + p->paths;
-		body.finding = f->keeps ? NULL : finding;
 		paths_code_insert(&w->code, &body);
 	}
 	paths_map_add(&w->writer, &c->model);

@@ -46,11 +46,14 @@ void path_words_deinit(struct path_words *w);
 bool *path_words_recorded(struct path_words *w);
 /* After the survey: who has places for readings, and who passes them on to whom. */
 void path_words_measure(struct path_words *w, const struct survey *s);
-/* Has a function count its paths, behind what is inserted for contexts; `finding` are the arguments
- * that find its record. p->paths becomes how many words more a record has, below those for calls.
- */
-void path_words_add(struct path_words *w, const struct survey_function *f,
-	struct context_procedure *p, const uint64_t *finding);
+/* Of one function after the other: how its paths are counted. p->paths becomes how many words a
+ * record has for them, right before it. */
+void path_words_choose(
+	struct path_words *w, const struct survey_function *f, struct context_procedure *p);
+/* Then, behind what is inserted for contexts: has it count them. `finding` are the arguments that
+ * find its record. */
+void path_words_insert(struct path_words *w, const struct survey_function *f,
+	const struct context_procedure *p, const uint64_t *finding);
 
 /* ---- maps ---- */
 

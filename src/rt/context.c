@@ -92,7 +92,7 @@ static uint64_t take_room(uint64_t size)
 
 	if (arena()->full)
 		return 0;
-	size = (size + CONTEXT_ALIGN - 1) / CONTEXT_ALIGN * CONTEXT_ALIGN;
+	size = (size + CONTEXT_LINE - 1) / CONTEXT_LINE * CONTEXT_LINE;
 	at = __atomic_fetch_add(&arena()->used, size, __ATOMIC_RELAXED);
 	return make_there(at + size) ? CONTEXT_ARENA + at : 0;
 }
@@ -146,11 +146,20 @@ static struct context_record *ancestor(struct context_record *from, uint64_t pro
 	return NULL;
 }
 
+/* What entries look at is in one line of the cache with the words right before the record: of most
+ * procedures all counters of paths. */
+static uint64_t room_before(struct context_shape shape)
+{
+	uint64_t all = shape.counts * 8ul + CONTEXT_ALIGN + CONTEXT_LINE - 1;
+
+	return all / CONTEXT_LINE * CONTEXT_LINE - CONTEXT_ALIGN;
+}
+
 static struct context_record *make_record(struct context_record *owner, const struct wanted *w)
 {
 	struct context_record *known = ancestor(owner, w->procedure), *r;
 	struct context_shape shape = known ? (struct context_shape){0} : w->shape;
-	uint64_t before = (shape.counts * 8ul + CONTEXT_ALIGN - 1) / CONTEXT_ALIGN * CONTEXT_ALIGN;
+	uint64_t before = room_before(shape);
 	uint64_t at = take_room(before + sizeof *r + shape.slots * 8ul);
 
 	if (!at)
@@ -441,7 +450,7 @@ uint64_t rt_context_path(uint64_t record, uint64_t number)
 	struct context_path *p = NULL;
 
 	if (r->procedure != CONTEXT_LOST) {
-		p = find_path((uint64_t *)r - r->counts, number);
+		p = find_path((uint64_t *)r - 1, number);
 		r = record_at(CONTEXT_ARENA + CONTEXT_LOST_AT);
 	}
 	return (uint64_t)(p ? &p->count : (uint64_t *)r - CONTEXT_COUNTS_MAX);

@@ -3,9 +3,9 @@
  * the layout that the code added to programs, the run time and whoever reads it share.
  *
  * A record stands for a procedure in a context. Behind its header it has a slot for each call site,
- * before it the second metric, if there are two, and a count for each site that calls a procedure
- * which itself calls nobody; before these the counters of its paths, or, where they are too many,
- * the root of a tree of those that ran. A thread's word
+ * before it the second metric, if there are two, or the counters of its paths (where they are too
+ * many, the root of a tree of those that ran), and before these a count for each site that calls a
+ * procedure which itself calls nobody. A thread's word
  * CONTEXT_WORD points to the slot of the call under way: callers set it, a callee looks there.
  *
  * A slot holds the address of one of these, told apart by their first word:
@@ -39,6 +39,7 @@
 #define CONTEXT_MAGIC  0x3178746e6f437543
 #define CONTEXT_WORD   RT_WORD(RT_WORD_SLOT)
 #define CONTEXT_ALIGN  32 /* of all objects */
+#define CONTEXT_LINE   64 /* room is given out by these */
 #define CONTEXT_PLACES 64 /* of a fan */
 
 /* First words; procedures have numbers from CONTEXT_PROCEDURES on, below 2^31. */

@@ -427,7 +427,7 @@ static void take_path(void *arg, const struct context_ran *ran)
 	assert_int_equal(ran->sums[1], 0);
 }
 
-/* One procedure has its paths in a tree, whose root is the word below its counts. */
+/* One procedure has its paths in a tree, whose root is the word right before its record. */
 static void run_paths(unsigned first, uint64_t *lost)
 {
 	struct context_record *r = enter(OWNER);
