@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
@@ -18,27 +19,42 @@ struct symbol {
 
 struct rule {
 	uint32_t guard; /* symbol; 0: the rule is gone */
-	uint32_t uses;
+	uint32_t uses;  /* of one that is gone: the next such, + 1 */
 };
 
-/* A pair that stands somewhere, and its first symbol; 0: the place is free. */
+/*
+ * A pair that stands somewhere: its first symbol (0: the place is free), and part of its hash, so
+ * that symbols are hardly looked at in vain.
+ */
 struct place {
-	uint64_t pair;
-	uint32_t first;
+	uint32_t tag, first;
 };
 
 /* Symbol 0 is nobody. Pairs are kept in a table of open addressing. */
 struct sequitur {
-	VEC(struct symbol) symbols;
+	struct symbol *symbols;
+	size_t n, space;
 	VEC(struct rule) rules;
-	uint32_t free; /* symbols, linked by next */
+	uint32_t free;   /* symbols, linked by next */
+	uint32_t unused; /* rules, + 1, linked by uses */
 	size_t live, pairs, places;
 	unsigned shift; /* of a hash, to be a place */
 	struct place *table;
 	uint32_t cuts;
 };
 
-#define AT(s, i) ((s)->symbols.p[i])
+#define AT(s, i) ((s)->symbols[i])
+
+#define HUGE ((size_t)2 << 20)
+
+/* What is looked at all over the place should need few entries of the machine's page tables. */
+static void make_huge(void *p, size_t bytes)
+{
+	uintptr_t from = ((uintptr_t)p + HUGE - 1) & ~(HUGE - 1), to = (uintptr_t)p + bytes;
+
+	if (to > from + HUGE)
+		madvise((void *)from, (to - from) & ~(HUGE - 1), MADV_HUGEPAGE);
+}
 
 /* ---- the table of pairs ---- */
 
@@ -47,19 +63,35 @@ static uint64_t pair_at(const struct sequitur *s, uint32_t first)
 	return (uint64_t)AT(s, first).value << 32 | AT(s, AT(s, first).next).value;
 }
 
-static size_t home_of(const struct sequitur *s, uint64_t pair)
+static uint32_t tag_of(uint64_t pair)
 {
-	return (size_t)(pair * 0x9e3779b97f4a7c15u >> s->shift);
+	return (uint32_t)(pair * 0x9e3779b97f4a7c15u >> 32);
+}
+
+static size_t home_of(const struct sequitur *s, uint32_t tag)
+{
+	return tag >> s->shift;
 }
 
 /* The place where a pair is kept, or one that is free. */
 static struct place *find_pair(const struct sequitur *s, uint64_t pair)
 {
-	size_t at = home_of(s, pair);
+	uint32_t tag = tag_of(pair);
+	size_t at = home_of(s, tag);
 
-	while (s->table[at].first && s->table[at].pair != pair)
+	while (s->table[at].first &&
+		(s->table[at].tag != tag || pair_at(s, s->table[at].first) != pair))
 		at = (at + 1) & (s->places - 1);
 	return &s->table[at];
+}
+
+static void move_place(struct sequitur *s, const struct place *p)
+{
+	size_t at = home_of(s, p->tag);
+
+	while (s->table[at].first)
+		at = (at + 1) & (s->places - 1);
+	s->table[at] = *p;
 }
 
 static void grow_table(struct sequitur *s)
@@ -68,19 +100,20 @@ static void grow_table(struct sequitur *s)
 	size_t n = s->places;
 
 	s->places = n ? 2 * n : 1024;
-	s->shift = (unsigned)(64 - __builtin_ctzll(s->places));
+	s->shift = (unsigned)(32 - __builtin_ctzll(s->places));
 	s->table = xcalloc(s->places, sizeof *s->table);
+	make_huge(s->table, s->places * sizeof *s->table);
 	for (size_t i = 0; i < n; i++)
 		if (old[i].first)
-			*find_pair(s, old[i].pair) = old[i];
+			move_place(s, &old[i]);
 	free(old);
 }
 
 static void put_pair(struct sequitur *s, struct place *at, uint64_t pair, uint32_t first)
 {
 	s->pairs += !at->first;
-	*at = (struct place){pair, first};
-	if (s->pairs * 2 >= s->places)
+	*at = (struct place){tag_of(pair), first};
+	if (s->pairs * 3 >= s->places * 2)
 		grow_table(s);
 }
 
@@ -97,7 +130,7 @@ static void close_gap(struct sequitur *s, size_t gap)
 	size_t mask = s->places - 1;
 
 	for (size_t at = (gap + 1) & mask; s->table[at].first; at = (at + 1) & mask) {
-		size_t home = home_of(s, s->table[at].pair);
+		size_t home = home_of(s, s->table[at].tag);
 
 		if (((at - home) & mask) < ((at - gap) & mask))
 			continue;
@@ -126,16 +159,24 @@ static void forget_pair(struct sequitur *s, uint32_t first)
 
 /* ---- symbols ---- */
 
+static uint32_t add_symbol(struct sequitur *s)
+{
+	if (s->n == s->space) {
+		s->space = s->space ? 2 * s->space : 1024;
+		s->symbols = xrealloc(s->symbols, s->space * sizeof *s->symbols);
+		make_huge(s->symbols, s->space * sizeof *s->symbols);
+	}
+	return (uint32_t)s->n++;
+}
+
 static uint32_t new_symbol(struct sequitur *s, uint32_t value)
 {
 	uint32_t i = s->free;
 
-	if (i) {
+	if (i)
 		s->free = AT(s, i).next;
-	} else {
-		i = (uint32_t)s->symbols.n;
-		vec_add(&s->symbols);
-	}
+	else
+		i = add_symbol(s);
 	AT(s, i) = (struct symbol){0, 0, value};
 	if ((value & KINDS) == RULE)
 		s->rules.p[value & ~KINDS].uses++;
@@ -162,14 +203,22 @@ static bool is_in_run(const struct sequitur *s, uint32_t i)
 	       x->value == AT(s, x->next).value;
 }
 
+/* Of a left one whose pair is not kept. */
+static void join_unkept(struct sequitur *s, uint32_t left, uint32_t right)
+{
+	if (is_in_run(s, right))
+		keep_pair(s, right);
+	if (is_in_run(s, left))
+		keep_pair(s, AT(s, left).prev);
+	AT(s, left).next = right;
+	AT(s, right).prev = left;
+}
+
 static void join(struct sequitur *s, uint32_t left, uint32_t right)
 {
 	if (AT(s, left).next) {
 		forget_pair(s, left);
-		if (is_in_run(s, right))
-			keep_pair(s, right);
-		if (is_in_run(s, left))
-			keep_pair(s, AT(s, left).prev);
+		join_unkept(s, left, right);
 	}
 	AT(s, left).next = right;
 	AT(s, right).prev = left;
@@ -183,14 +232,14 @@ static void insert_behind(struct sequitur *s, uint32_t at, uint32_t i)
 	join(s, at, i);
 }
 
-static void remove_symbol(struct sequitur *s, uint32_t i)
+/* One that its neighbours do not lead to any more. */
+static void drop_symbol(struct sequitur *s, uint32_t i)
 {
-	struct symbol x = AT(s, i);
+	uint32_t value = AT(s, i).value;
 
-	join(s, x.prev, x.next);
 	forget_pair(s, i);
-	if ((x.value & KINDS) == RULE)
-		s->rules.p[x.value & ~KINDS].uses--;
+	if ((value & KINDS) == RULE)
+		s->rules.p[value & ~KINDS].uses--;
 	free_symbol(s, i);
 }
 
@@ -203,9 +252,13 @@ static bool is_guard(const struct sequitur *s, uint32_t i)
 
 static uint32_t new_rule(struct sequitur *s)
 {
-	uint32_t number = (uint32_t)s->rules.n, guard;
+	uint32_t number = s->unused ? s->unused - 1 : (uint32_t)s->rules.n, guard;
 
-	*vec_add(&s->rules) = (struct rule){0};
+	if (s->unused)
+		s->unused = s->rules.p[number].uses;
+	else
+		vec_add(&s->rules);
+	s->rules.p[number] = (struct rule){0};
 	guard = new_symbol(s, GUARD | number);
 	AT(s, guard).prev = AT(s, guard).next = guard;
 	s->rules.p[number].guard = guard;
@@ -214,14 +267,21 @@ static uint32_t new_rule(struct sequitur *s)
 
 static bool check(struct sequitur *s, uint32_t first);
 
-/* Two symbols from i on become one that stands for a rule. */
+/*
+ * Two symbols from i on become one that stands for a rule. The pairs that the one before makes
+ * meanwhile with what comes up were never kept.
+ */
 static void substitute(struct sequitur *s, uint32_t i, uint32_t rule)
 {
-	uint32_t before = AT(s, i).prev;
+	uint32_t before = AT(s, i).prev, second = AT(s, i).next, behind = AT(s, second).next, fresh;
 
-	remove_symbol(s, AT(s, before).next);
-	remove_symbol(s, AT(s, before).next);
-	insert_behind(s, before, new_symbol(s, RULE | rule));
+	join(s, before, second);
+	drop_symbol(s, i);
+	join_unkept(s, before, behind);
+	drop_symbol(s, second);
+	fresh = new_symbol(s, RULE | rule);
+	join(s, fresh, behind);
+	join_unkept(s, before, fresh);
 	if (!check(s, before))
 		check(s, AT(s, before).next);
 }
@@ -235,7 +295,8 @@ static void expand(struct sequitur *s, uint32_t i)
 
 	forget_pair(s, i);
 	free_symbol(s, guard);
-	s->rules.p[rule] = (struct rule){0};
+	s->rules.p[rule] = (struct rule){.uses = s->unused};
+	s->unused = rule + 1;
 	AT(s, i).next = 0;
 	join(s, left, first);
 	join(s, last, right);
@@ -244,11 +305,30 @@ static void expand(struct sequitur *s, uint32_t i)
 		keep_pair(s, last);
 }
 
+static void ask_for_pair(const struct sequitur *s, uint32_t first, uint32_t second)
+{
+	__builtin_prefetch(&s->table[home_of(s, tag_of((uint64_t)first << 32 | second))]);
+}
+
+/* The pairs that come and go when two symbols become one: all are asked for at once. */
+static void ask_for_pairs(const struct sequitur *s, uint32_t i, uint32_t rule)
+{
+	const struct symbol *x = &AT(s, i), *next = &AT(s, x->next);
+	uint32_t before = AT(s, x->prev).value, behind = AT(s, next->next).value;
+
+	ask_for_pair(s, before, x->value);
+	ask_for_pair(s, next->value, behind);
+	ask_for_pair(s, before, RULE | rule);
+	ask_for_pair(s, RULE | rule, behind);
+}
+
 static uint32_t make_rule(struct sequitur *s, uint32_t i, uint32_t other)
 {
 	uint32_t rule = new_rule(s), guard = s->rules.p[rule].guard;
 	uint32_t first = AT(s, i).value, second = AT(s, AT(s, i).next).value;
 
+	ask_for_pairs(s, other, rule);
+	ask_for_pairs(s, i, rule);
 	insert_behind(s, guard, new_symbol(s, first));
 	insert_behind(s, AT(s, guard).prev, new_symbol(s, second));
 	substitute(s, other, rule);
@@ -264,6 +344,7 @@ static void match(struct sequitur *s, uint32_t i, uint32_t other)
 
 	if (is_guard(s, AT(s, other).prev) && is_guard(s, AT(s, AT(s, other).next).next)) {
 		rule = AT(s, AT(s, other).prev).value & ~KINDS;
+		ask_for_pairs(s, i, rule);
 		substitute(s, i, rule);
 	} else {
 		rule = make_rule(s, i, other);
@@ -300,7 +381,8 @@ struct sequitur *sequitur_create(void)
 {
 	struct sequitur *s = xcalloc(1, sizeof *s);
 
-	*vec_add(&s->symbols) = (struct symbol){0};
+	add_symbol(s);
+	AT(s, 0) = (struct symbol){0};
 	grow_table(s);
 	new_rule(s);
 	return s;
@@ -310,7 +392,7 @@ void sequitur_destroy(struct sequitur *s)
 {
 	if (!s)
 		return;
-	vec_deinit(&s->symbols);
+	free(s->symbols);
 	vec_deinit(&s->rules);
 	free(s->table);
 	free(s);
@@ -327,6 +409,26 @@ static void append(struct sequitur *s, uint32_t value)
 void sequitur_add(struct sequitur *s, uint32_t terminal)
 {
 	append(s, terminal);
+}
+
+#define AHEAD 12 /* terminals: so long a word takes from memory */
+
+static size_t home_of_two(const struct sequitur *s, const uint32_t *terminals)
+{
+	return home_of(s, tag_of((uint64_t)terminals[0] << 32 | terminals[1]));
+}
+
+/* The place of each pair is asked for before its turn comes, then the symbol that stands there. */
+void sequitur_add_all(struct sequitur *s, const uint32_t *terminals, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (i + AHEAD + 1 < n)
+			__builtin_prefetch(&s->table[home_of_two(s, terminals + i + AHEAD)]);
+		if (i + AHEAD / 2 + 1 < n)
+			__builtin_prefetch(
+				&AT(s, s->table[home_of_two(s, terminals + i + AHEAD / 2)].first));
+		append(s, terminals[i]);
+	}
 }
 
 void sequitur_cut(struct sequitur *s)

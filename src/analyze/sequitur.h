@@ -20,6 +20,7 @@ struct sequitur *sequitur_create(void);
 void sequitur_destroy(struct sequitur *s);
 
 void sequitur_add(struct sequitur *s, uint32_t terminal);
+void sequitur_add_all(struct sequitur *s, const uint32_t *terminals, size_t n); /* faster */
 void sequitur_cut(struct sequitur *s);
 
 /* ---- the grammar ---- */

@@ -5,38 +5,14 @@
 #include <string.h>
 
 #include "analyze/sequitur.h"
+#include "analyze/stream_numbers.h"
+#include "analyze/stream_trie.h"
 #include "base/err.h"
-#include "base/hmap.h"
 #include "base/mem.h"
 #include "base/vec.h"
 
 #define LINE       64
 #define ROUND_PART 20 /* of a round: so much of it must come again for it to be one */
-
-/* What makes two references the same; numbered as they come. */
-struct reference_key {
-	uint64_t image, at, address;
-	uint32_t part, process;
-};
-
-struct reference_record {
-	struct reference_key key;
-	uint32_t number;
-};
-
-/* Streams as a trie: from a node by a terminal to the next. */
-struct step_key {
-	uint32_t node, terminal;
-};
-
-struct step {
-	struct step_key key;
-	uint32_t to;
-};
-
-struct node {
-	uint32_t stream; /* that ends here, + 1; 0: none does */
-};
 
 typedef VEC(struct stream) stream_list;
 typedef VEC(uint32_t *) text_list;
@@ -44,14 +20,12 @@ typedef VEC(uint32_t *) text_list;
 struct streams {
 	struct selection *sel;
 	struct streams_options options;
-	struct hmap numbers;                     /* struct reference_record */
-	VEC(struct stream_reference) references; /* by number */
+	struct stream_numbers *numbers;
 	struct sequitur *grammar;
-	struct hmap steps;
-	VEC(struct node) nodes;
+	struct stream_trie *trie; /* what is looked for: streams, + 1 */
 	stream_list all;
-	text_list texts;     /* by stream: its terminals */
-	VEC(uint32_t) burst; /* terminals of the one at hand */
+	text_list texts;      /* by stream: its terminals */
+	VEC(uint32_t) window; /* the part of the trace that is looked at */
 	struct streams_summary summary;
 	struct arena arena;
 };
@@ -103,41 +77,27 @@ int streams_each_burst(
 	return rc;
 }
 
-static uint32_t number_of(struct streams *s, const struct trace_site *site, uint32_t part,
-	const struct trace_burst *b, uint64_t address)
-{
-	struct reference_key key = {site->image, site->at, address, part, b->process};
-	struct reference_record *r;
-	bool fresh;
-
-	r = hmap_put(&s->numbers, &key, &fresh);
-	if (fresh) {
-		r->number = (uint32_t)s->references.n;
-		*vec_add(&s->references) = (struct stream_reference){*site, address, b->process, b->time};
-	}
-	return r->number;
-}
-
 static int learn_burst(
 	void *arg, const struct trace_site *sites, uint32_t part, const struct trace_burst *b)
 {
 	struct streams *s = arg;
 
+	s->window.n = 0;
 	for (size_t i = 0; i < b->n; i++) {
-		const struct trace_reference *r = &b->references[i];
 		uint32_t number;
 
-		if (!trace_is_reference(sites[r->site].kind))
+		if (!trace_is_reference(sites[b->references[i].site].kind))
 			continue;
-		number = number_of(s, &sites[r->site], part, b, r->address);
-
+		number = stream_number(s->numbers, sites, part, b, i);
 		if (number >= SEQUITUR_TERMINALS)
 			return -EFBIG;
-		sequitur_add(s->grammar, number);
-		s->summary.references++;
+		*vec_add(&s->window) = number;
 	}
+	sequitur_add_all(s->grammar, s->window.p, s->window.n);
 	sequitur_cut(s->grammar);
 	s->summary.bursts++;
+	s->summary.references += s->window.n;
+	s->window.n = 0;
 	return 0;
 }
 
@@ -210,7 +170,8 @@ static uint32_t period_of(const uint32_t *text, uint32_t n)
 /* By the instruction, which runs have in common, then by the address. */
 static int compare_references(const struct streams *s, uint32_t a, uint32_t b)
 {
-	const struct stream_reference *x = &s->references.p[a], *y = &s->references.p[b];
+	const struct stream_reference *x = stream_numbers_at(s->numbers, a),
+				      *y = stream_numbers_at(s->numbers, b);
 
 	if (x->site.image != y->site.image)
 		return x->site.image < y->site.image ? -1 : 1;
@@ -243,40 +204,13 @@ static uint32_t least_rotation(const struct streams *s, const uint32_t *text, ui
 	return i < j ? i : j;
 }
 
-/* ---- the trie ---- */
-
-static uint32_t step_to(struct streams *s, uint32_t node, uint32_t terminal, bool make)
-{
-	struct step_key key = {node, terminal};
-	struct step *step = make ? NULL : hmap_get(&s->steps, &key);
-	bool fresh;
-
-	if (!make)
-		return step ? step->to : 0;
-	step = hmap_put(&s->steps, &key, &fresh);
-	if (fresh) {
-		step->to = (uint32_t)s->nodes.n;
-		*vec_add(&s->nodes) = (struct node){0};
-	}
-	return step->to;
-}
-
-static uint32_t find_node(struct streams *s, const uint32_t *text, uint32_t n)
-{
-	uint32_t node = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		node = step_to(s, node, text[i], true);
-	return node;
-}
-
 /*
  * What goes round is one stream, wherever bursts happened to begin in it: once around, from the
  * least of its references on.
  */
 static void add_candidate(struct streams *s, const uint32_t *text, uint32_t n)
 {
-	uint32_t period = period_of(text, n), from = 0, node;
+	uint32_t period = period_of(text, n), from = 0, number = (uint32_t)s->all.n + 1;
 	bool round = period >= s->options.shortest && (n - period) * ROUND_PART >= period;
 	uint32_t *own = xmalloc(n * sizeof *own);
 
@@ -286,21 +220,18 @@ static void add_candidate(struct streams *s, const uint32_t *text, uint32_t n)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		own[i] = text[(from + i) % n];
-	node = find_node(s, own, n);
-	if (s->nodes.p[node].stream) {
+	if (stream_trie_add(s->trie, own, n, number) != number) {
 		free(own);
 		return;
 	}
 	*vec_add(&s->texts) = own;
 	*vec_add(&s->all) = (struct stream){.length = n};
-	s->nodes.p[node].stream = (uint32_t)s->all.n;
 }
 
 static void find_candidates(struct streams *s)
 {
 	uint32_t *length = find_lengths(s), *text = xcalloc(s->options.longest + 1, sizeof *text);
 
-	*vec_add(&s->nodes) = (struct node){0};
 	for (uint32_t rule = 1; rule < sequitur_rules(s->grammar); rule++) {
 		uint32_t *end = text;
 
@@ -315,51 +246,62 @@ static void find_candidates(struct streams *s)
 
 /* ---- counting ---- */
 
-/* The longest stream that begins there, and how long; 0: none does. */
-static uint32_t match_at(struct streams *s, size_t at, uint32_t *length)
-{
-	uint32_t node = 0, found = 0;
+#define WINDOW 65536
 
-	for (size_t i = at; i < s->burst.n; i++) {
-		node = step_to(s, node, s->burst.p[i], false);
-		if (!node)
-			break;
-		if (s->nodes.p[node].stream) {
-			found = s->nodes.p[node].stream;
-			*length = (uint32_t)(i + 1 - at);
-		}
-	}
-	return found;
-}
-
-static int count_burst(
-	void *arg, const struct trace_site *sites, uint32_t part, const struct trace_burst *b)
+/*
+ * Counts streams in the window, from its beginning on; what may go on behind its end stays for
+ * later, unless the trace is cut there.
+ */
+static void count_window(struct streams *s, bool cut)
 {
-	struct streams *s = arg;
+	size_t n = s->window.n, i = 0;
 	uint32_t length;
 
-	s->burst.n = 0;
-	for (size_t i = 0; i < b->n; i++)
-		if (trace_is_reference(sites[b->references[i].site].kind))
-			*vec_add(&s->burst) = number_of(s, &sites[b->references[i].site], part, b,
-				b->references[i].address);
-	for (size_t i = 0; i < s->burst.n;) {
-		uint32_t stream = match_at(s, i, &length);
+	while (cut ? i < n : i + s->options.longest <= n) {
+		uint32_t stream = stream_trie_find(s->trie, s->window.p + i, n - i, &length);
 
 		if (stream)
 			s->all.p[stream - 1].occurrences++;
 		i += stream ? length : 1;
 	}
-	return 0;
+	memmove(s->window.p, s->window.p + i, (n - i) * sizeof *s->window.p);
+	s->window.n = n - i;
 }
 
-static int count(struct streams *s, struct err *e)
+static void count_symbol(struct streams *s, const struct sequitur_symbol *x)
 {
-	uint64_t lost;
+	if (x->kind == SEQUITUR_TERMINAL)
+		*vec_add(&s->window) = x->number;
+	if (x->kind == SEQUITUR_CUT || s->window.n >= WINDOW)
+		count_window(s, x->kind == SEQUITUR_CUT);
+}
 
-	vec_each (x, &s->all)
-		x->occurrences = 0;
-	return streams_each_burst(s->sel, count_burst, s, &lost, e);
+/* Where the trace goes on in a rule. */
+struct spot {
+	uint32_t rule, at;
+};
+
+/* The trace again, from its grammar: that needs no numbers for references. */
+static void count(struct streams *s)
+{
+	VEC(struct spot) open = {0};
+	struct sequitur_symbol x;
+
+	vec_each (stream, &s->all)
+		stream->occurrences = 0;
+	*vec_add(&open) = (struct spot){0};
+	while (open.n) {
+		struct spot *top = &open.p[open.n - 1];
+
+		if (!sequitur_next(s->grammar, top->rule, &top->at, &x))
+			open.n--;
+		else if (x.kind == SEQUITUR_RULE)
+			*vec_add(&open) = (struct spot){x.number, 0};
+		else
+			count_symbol(s, &x);
+	}
+	count_window(s, true);
+	vec_deinit(&open);
 }
 
 /* ---- the hot ones ---- */
@@ -389,8 +331,8 @@ static void keep_hottest(struct streams *s, double coverage)
 	for (uint32_t i = 0; i < s->all.n; i++)
 		*vec_add(&order) = (struct ranked){s->all.p[i].length * s->all.p[i].occurrences, i};
 	vec_sort(&order, by_heat);
-	hmap_clear(&s->steps);
-	s->nodes.n = 1;
+	stream_trie_destroy(s->trie);
+	s->trie = stream_trie_create();
 	vec_each (r, &order) {
 		bool keeps = s->all.p[r->stream].occurrences > 1 &&
 			     (double)sum < coverage * (double)s->summary.references;
@@ -403,8 +345,8 @@ static void keep_hottest(struct streams *s, double coverage)
 		*vec_add(&texts) = s->texts.p[r->stream];
 		*vec_add(&all) = s->all.p[r->stream];
 		all.p[all.n - 1].heat = r->heat;
-		uint32_t node = find_node(s, texts.p[all.n - 1], all.p[all.n - 1].length);
-		s->nodes.p[node].stream = (uint32_t)all.n;
+		stream_trie_add(
+			s->trie, texts.p[all.n - 1], all.p[all.n - 1].length, (uint32_t)all.n);
 	}
 	vec_deinit(&order);
 	vec_deinit(&s->all);
@@ -452,7 +394,7 @@ static void describe(struct streams *s)
 		struct stream_reference *list = arena_alloc(&s->arena, x->length * sizeof *list);
 
 		for (uint32_t k = 0; k < x->length; k++)
-			list[k] = s->references.p[s->texts.p[i][k]];
+			list[k] = *stream_numbers_at(s->numbers, s->texts.p[i][k]);
 		x->references = list;
 		x->heat = x->length * x->occurrences;
 		s->summary.hot += x->heat;
@@ -475,15 +417,11 @@ static int find_streams(struct streams *s, struct err *e)
 	s->summary.rules = sequitur_rules(s->grammar);
 	s->summary.symbols = sequitur_symbols(s->grammar);
 	find_candidates(s);
-	rc = count(s, e);
-	if (rc)
-		return rc;
+	count(s);
 	vec_each (x, &s->all)
 		s->summary.candidates += x->occurrences > 1;
 	keep_hottest(s, s->options.coverage);
-	rc = count(s, e);
-	if (rc)
-		return rc;
+	count(s);
 	keep_hottest(s, 1); /* in the order of their final heat */
 	describe(s);
 	return 0;
@@ -498,8 +436,8 @@ int streams_create(
 	s->sel = sel;
 	s->options = *o;
 	s->grammar = sequitur_create();
-	hmap_init(&s->numbers, sizeof(struct reference_record), sizeof(struct reference_key));
-	hmap_init(&s->steps, sizeof(struct step), sizeof(struct step_key));
+	s->numbers = stream_numbers_create();
+	s->trie = stream_trie_create();
 	rc = find_streams(s, e);
 	if (rc)
 		streams_destroy(s);
@@ -515,13 +453,11 @@ void streams_destroy(struct streams *s)
 	vec_each (t, &s->texts)
 		free(*t);
 	sequitur_destroy(s->grammar);
-	hmap_deinit(&s->numbers);
-	hmap_deinit(&s->steps);
-	vec_deinit(&s->references);
-	vec_deinit(&s->nodes);
+	stream_numbers_destroy(s->numbers);
+	stream_trie_destroy(s->trie);
 	vec_deinit(&s->all);
 	vec_deinit(&s->texts);
-	vec_deinit(&s->burst);
+	vec_deinit(&s->window);
 	arena_deinit(&s->arena);
 	free(s);
 }
