@@ -266,6 +266,15 @@ static const struct slot *find_slot(const struct state *s, uint32_t address, uns
 	return NULL;
 }
 
+/* Each is there once, and most often where the other state has it. */
+static const struct slot *find_same(const struct state *s, const struct slot *slot, uint32_t near)
+{
+	if (near < s->nslots && s->slots[near].address == slot->address &&
+		s->slots[near].width == slot->width)
+		return &s->slots[near];
+	return find_slot(s, slot->address, slot->width);
+}
+
 /* How far an address lies from a value that both are relative to; false when they are not. */
 static bool distance(const struct exprs *x, uint32_t value, uint32_t address, uint64_t *out)
 {
@@ -306,7 +315,7 @@ static void meet_slots(const struct meeting *w)
 	s->nslots = 0;
 	for (uint32_t i = 0; i < w->before->nslots; i++) {
 		struct slot slot = w->before->slots[i];
-		const struct slot *other = find_slot(w->t, slot.address, slot.width);
+		const struct slot *other = find_same(w->t, &slot, i);
 		if (!other)
 			other = find_pointed(w, &slot.address, slot.width);
 		if (!other)

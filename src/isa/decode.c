@@ -1,9 +1,9 @@
 #include "isa/decode.h"
 
-#include <Zydis/Zydis.h>
 #include <errno.h>
 
 #include "isa/quick.h"
+#include "isa/zydis_internal.h"
 
 static enum insn_kind classify(const ZydisDecodedInstruction *in)
 {
@@ -64,31 +64,37 @@ static bool is_filler(const ZydisDecodedInstruction *in)
 		       !(in->attributes & ZYDIS_ATTRIB_HAS_REX));
 }
 
+void insn_of_zydis(const ZydisDecodedInstruction *in, uint64_t address, struct insn *out)
+{
+	struct insn insn = {.address = address, .length = in->length, .kind = classify(in)};
+	uint64_t next = address + in->length;
+
+	if (in->raw.imm[0].is_relative)
+		insn.target = next + in->raw.imm[0].value.u;
+	else if (in->raw.imm[0].size >= 32)
+		insn.value = in->raw.imm[0].value.u;
+	insn.filler = is_filler(in);
+	if (is_rip_relative(in)) {
+		insn.relative = true;
+		insn.memory = next + (uint64_t)in->raw.disp.value;
+		insn.behind = (uint8_t)(in->length - in->raw.disp.offset - 4);
+		insn.low = in->address_width == 32;
+	}
+	if (insn.low)
+		insn.memory &= UINT32_MAX;
+	*out = insn;
+}
+
 /* Sweeps over whole images come through here, so operands are left undecoded. */
 int decode_by_zydis(const void *code, size_t n, uint64_t address, struct insn *out)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction in;
+
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	if (!n || ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, code, n, &in)))
 		return -EBADMSG;
-
-	struct insn insn = {.address = address, .length = in.length, .kind = classify(&in)};
-	uint64_t next = address + in.length;
-	if (in.raw.imm[0].is_relative)
-		insn.target = next + in.raw.imm[0].value.u;
-	else if (in.raw.imm[0].size >= 32)
-		insn.value = in.raw.imm[0].value.u;
-	insn.filler = is_filler(&in);
-	if (is_rip_relative(&in)) {
-		insn.relative = true;
-		insn.memory = next + (uint64_t)in.raw.disp.value;
-		insn.behind = (uint8_t)(in.length - in.raw.disp.offset - 4);
-		insn.low = in.address_width == 32;
-	}
-	if (insn.low)
-		insn.memory &= UINT32_MAX;
-	*out = insn;
+	insn_of_zydis(&in, address, out);
 	return 0;
 }
 

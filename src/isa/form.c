@@ -1,6 +1,7 @@
 #include "isa/form.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "isa/quick.h"
 #include "isa/zydis_internal.h"
@@ -333,16 +334,18 @@ static uint8_t condition_of(const struct decoded *d)
 	return FORM_NO_CONDITION;
 }
 
-int form_by_zydis(const void *code, size_t n, uint64_t address, struct form *out)
+/* *anywhere: it is the same at every address. */
+static int find_form(const void *code, size_t n, uint64_t address, struct form *out, bool *anywhere)
 {
 	ZydisDecoder decoder;
 	struct decoded d;
 	struct insn insn;
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	if (decode_by_zydis(code, n, address, &insn) ||
-		ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code, n, &d.in, d.ops)))
+	if (!n || ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code, n, &d.in, d.ops)))
 		return -EBADMSG;
+	insn_of_zydis(&d.in, address, &insn);
+	*anywhere = !(d.in.attributes & ZYDIS_ATTRIB_IS_RELATIVE);
 	struct form f = {.length = insn.length,
 		.kind = (uint8_t)insn.kind,
 		.base = REG_NONE,
@@ -357,7 +360,55 @@ int form_by_zydis(const void *code, size_t n, uint64_t address, struct form *out
 	return 0;
 }
 
+int form_by_zydis(const void *code, size_t n, uint64_t address, struct form *out)
+{
+	bool anywhere;
+
+	return find_form(code, n, address, out, &anywhere);
+}
+
+/*
+ * Instructions that were met before, by their bytes: what the quick way does not know is vector
+ * code mostly, which repeats, and everybody who looks at a procedure asks again.
+ */
+enum { KNOWN = 1024, HASHED = 4 };
+
+struct known {
+	struct form form; /* length 0: none */
+	uint8_t code[16];
+};
+
+static struct known *known_at(const uint8_t *code)
+{
+	static _Thread_local struct known list[KNOWN];
+	uint32_t first;
+
+	memcpy(&first, code, HASHED);
+	return &list[first * 2654435761u >> 22];
+}
+
+static int recall_form(const void *code, size_t n, uint64_t address, struct form *out)
+{
+	struct known *k = known_at(code);
+	bool anywhere;
+	int rc;
+
+	if (k->form.length && k->form.length <= n && !memcmp(k->code, code, k->form.length)) {
+		*out = k->form;
+		return 0;
+	}
+	rc = find_form(code, n, address, out, &anywhere);
+	if (!rc && anywhere) {
+		k->form = *out;
+		memcpy(k->code, code, out->length);
+	}
+	return rc;
+}
+
 int isa_form(const void *code, size_t n, uint64_t address, struct form *out)
 {
-	return quick_form(code, n, address, out) ? 0 : form_by_zydis(code, n, address, out);
+	if (quick_form(code, n, address, out))
+		return 0;
+	return n >= HASHED ? recall_form(code, n, address, out)
+			   : form_by_zydis(code, n, address, out);
 }

@@ -23,4 +23,7 @@ static inline uint8_t number_of(ZydisRegister reg)
 	return (uint8_t)(ZydisRegisterGetId(whole) & 15);
 }
 
+/* What isa_decode says of it. */
+void insn_of_zydis(const ZydisDecodedInstruction *in, uint64_t address, struct insn *out);
+
 #endif
