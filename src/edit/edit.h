@@ -188,7 +188,8 @@ bool edit_variable_in_register(
  */
 bool edit_variable_borrowed(
 	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks);
-/* A register of the program's own, as it is there; not rax, rsp or rbp. Snippets only read it. */
+/* A register of the program's own, as it is there; not rsp, and rax only where no flags are live.
+ * Snippets only read it. */
 void edit_variable_is(
 	struct edit *e, struct edit_function *f, unsigned v, const bool *blocks, uint8_t reg);
 

@@ -220,7 +220,7 @@ static void divide_turns(struct modelling *m)
 {
 	size_t n = 0;
 
-	exact_find_turns(m->scene->edit, m->alone, m->often, &m->turns);
+	exact_find_turns(m->scene->edit, m->function, m->alone, m->often, &m->turns);
 	vec_each (t, &m->turns) {
 		bool divided = is_divided(m->flow, t->block);
 		if (!divided && (m->table[t->block] != GRAPH_NONE || !can_divide(m, t->block)))

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "edit/edit_internal.h"
+#include "flow/liveness.h"
 #include "isa/form.h"
 
 #include <stdlib.h>
@@ -98,8 +99,19 @@ void exact_alone_deinit(struct exact_alone *a)
 
 /* ---- registers ---- */
 
-/* Those that variables can be (snippet.h). */
-#define CANDIDATES (REGS_ALL & ~(1u << REG_RAX | 1u << REG_RSP | 1u << REG_RBP))
+/* What has to be kept of the flags would be kept in rax. */
+static bool needs_flags_around(struct edit *e, struct edit_function *f, const struct exact_alone *a,
+	const struct exact_loop *l)
+{
+	exact_each_way(w, a, l)
+	{
+		uint32_t to = a->flow->graph.edge[w.edge].to;
+		if (to >= a->flow->nblocks ||
+			liveness_in(edit_liveness(e, f), to) & LIVE_FLAGS(FORM_FLAGS))
+			return true;
+	}
+	return false;
+}
 
 /* What an instruction adds to a register; 0: it does something else. */
 static int32_t step_of(const struct form *f, uint8_t reg)
@@ -162,8 +174,8 @@ static bool has_turn(const exact_turns *list, uint32_t block)
 	return false;
 }
 
-static void find_in(struct edit *e, const struct exact_alone *a, const struct exact_loop *l,
-	const double *often, exact_turns *out)
+static void find_in(struct edit *e, struct edit_function *f, const struct exact_alone *a,
+	const struct exact_loop *l, const double *often, exact_turns *out)
 {
 	struct registers r = {0};
 	double around = 0;
@@ -175,17 +187,18 @@ static void find_in(struct edit *e, const struct exact_alone *a, const struct ex
 	for (uint8_t reg = 0; reg < 16; reg++) {
 		struct exact_turn *t = &r.turn[reg];
 		double times = t->step ? often_run(a->flow, often, t->block) : 0;
-		if (!(CANDIDATES & r.written & ~r.twice & 1u << reg) || times <= around ||
-			has_turn(out, t->block))
+		if (reg == REG_RSP || !(r.written & ~r.twice & 1u << reg) || times <= around ||
+			has_turn(out, t->block) ||
+			(reg == REG_RAX && needs_flags_around(e, f, a, l)))
 			continue;
 		t->price = around / times;
 		*vec_add(out) = *t;
 	}
 }
 
-void exact_find_turns(
-	struct edit *e, const struct exact_alone *a, const double *often, exact_turns *out)
+void exact_find_turns(struct edit *e, struct edit_function *f, const struct exact_alone *a,
+	const double *often, exact_turns *out)
 {
 	vec_each (l, &a->list)
-		find_in(e, a, l, often, out);
+		find_in(e, f, a, l, often, out);
 }

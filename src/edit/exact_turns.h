@@ -51,7 +51,7 @@ struct exact_turn {
 typedef VEC(struct exact_turn) exact_turns;
 
 /* One for a block at most; `often` is by edge. */
-void exact_find_turns(
-	struct edit *e, const struct exact_alone *a, const double *often, exact_turns *out);
+void exact_find_turns(struct edit *e, struct edit_function *f, const struct exact_alone *a,
+	const double *often, exact_turns *out);
 
 #endif

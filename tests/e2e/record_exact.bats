@@ -60,6 +60,25 @@ program() { # NAME [FLAG...]: from standard input
 	"$CULPRIT" db check -i "$db"
 }
 
+@test "loops that count by rax, also where flags are live behind them" {
+	program a <<-'END'
+		#include <stdio.h>
+		long plain(long n), flags(long n), frame(long n);
+		asm(".globl plain, flags, frame\n.type plain, @function\n.type flags, @function\n.type frame, @function\n"
+			"plain: .cfi_startproc\nxor %eax, %eax\n1: add $3, %rax\ncmp %rdi, %rax\njb 1b\nret\n.cfi_endproc\n.size plain, . - plain\n"
+			"flags: .cfi_startproc\nxor %eax, %eax\n2: add $1, %rax\ncmp %rdi, %rax\njb 2b\nsete %al\nmovzbl %al, %eax\nret\n"
+			".cfi_endproc\n.size flags, . - flags\n"
+			"frame: .cfi_startproc\npush %rbp\n.cfi_adjust_cfa_offset 8\n.cfi_rel_offset %rbp, 0\nxor %ebp, %ebp\n"
+			"3: lea 2(%rbp), %rbp\ncmp %rdi, %rbp\njne 3b\nmov %rbp, %rax\npop %rbp\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbp\n"
+			"ret\n.cfi_endproc\n.size frame, . - frame\n");
+		int main(void) { printf("%ld %ld %ld\n", plain(300) + plain(30), flags(50) + flags(7), frame(40)); }
+	END
+	exact -- ./a >got
+	[ "$(cat got)" = "330 2 40" ]
+	counts --image "$(realpath a)" | awk '$1 == "block" { print $4, $5 }' >all
+	for n in 110 57 20; do grep -q "^$n exact$" all; done
+}
+
 @test "every block of gzip, as callgrind counts" {
 	[ -x /usr/bin/gzip ] && command -v valgrind || skip "needs gzip and valgrind"
 	seq 20000 >text
