@@ -202,7 +202,7 @@ build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libculprit.a
 
 .PRECIOUS: build/pic/%.o build/fuzz/%.o $(BUILD)/%.o $(BUILD)/gen/%.bpf.o $(BUILD)/gen/tests/%.bpf.o
 
-build/tests/e2e/programs/% build/bench/%: | build/.packages
+$(HELPERS): | build/.packages
 build/tests/e2e/programs/%: tests/e2e/programs/%.c tests/e2e/programs/burn.h
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -std=gnu17 -D_GNU_SOURCE -pthread -o $@ $< -ldl -lm
@@ -303,7 +303,7 @@ bench: all helpers $(INSIDERS:%=build/bench/%)
 # apt runs only when a package is missing, with sudo when not root.
 PACKAGES := build-essential pkg-config clang llvm libclang-rt-dev libzydis-dev libelf-dev libdw-dev \
 	libbpf-dev bpftool libsqlite3-dev libzstd-dev zlib1g-dev libcap-dev libmicrohttpd-dev libcmocka-dev libunicorn-dev bats jq \
-	sqlite3 graphviz gdb curl protobuf-compiler
+	sqlite3 graphviz gdb valgrind curl protobuf-compiler
 build/.packages: Makefile tools/packages
 	@mkdir -p build
 	@tools/packages $(PACKAGES)
