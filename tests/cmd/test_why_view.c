@@ -326,11 +326,11 @@ static void graph_shows_time_and_confidence(void **state)
 	sc->view.procedure = "operator\"\"_x<\\n>";
 	text = shown(sc, dot);
 	has(text, "operator\\\"\\\"_x<\\\\n>");
-	has(text, "b0 [label=\"401000..40100b  100.00% (1000 samples)\\l1.00M times (high), CPI "
-		  "10.77");
+	has(text, "b0 [id=\"block-0x401000\", label=\"401000..40100b  100.00% (1000 samples)\\l"
+		  "1.00M times (high), CPI 10.77");
 	has(text, "fillcolor=\"#ff6950\"");
 	has(text, "    900  401000  mov    (%rdi),%rax\\l");
-	has(text, "b0 -> b0 [label=\" taken 1.00M 100%\"");
+	has(text, "b0 -> b0 [id=\"edge-0x401000-0x401000\", label=\" taken 1.00M 100%\"");
 	has(text, "style=dashed, color=blue3");
 	has(text, "entry -> b0");
 	has(text, "b1 -> exit");
