@@ -116,8 +116,7 @@ static int try_databases(const struct serving *s, struct err *e)
 {
 	vec_each (file, &s->databases) {
 		struct report r = {.input = *file};
-		struct store *store;
-		int rc = report_open(&r, &store, e);
+		int rc = report_open(&r, &r.store, e);
 
 		report_deinit(&r);
 		if (rc)
