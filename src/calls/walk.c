@@ -119,7 +119,10 @@ static bool guess(struct walker *w, bool in_file, uint64_t *cfa)
 	return true;
 }
 
-/* One frame further; WALK_ENDS: there is one. */
+/*
+ * One frame further; WALK_ENDS: there is one. No call is in front of where a function begins: who
+ * is to return there was not called, but made (by makecontext).
+ */
 static enum walk_end climb(struct walker *w, struct walk_frame *frame, bool *interrupted)
 {
 	uint64_t bias, at = frame->pc - !frame->exact, below = w->registers[FRAME_RSP];
@@ -129,6 +132,10 @@ static enum walk_end climb(struct walker *w, struct walk_frame *frame, bool *int
 
 	*interrupted = r && r->signal;
 	w->cut = false;
+	if (!r && f && !frame->exact && frames_at(f, frame->pc - bias)) {
+		frame->exact = true;
+		return WALK_ROOT;
+	}
 	w->bare = f && !r;
 	if (!r) {
 		frame->guessed = guess(w, f, &frame->cfa);

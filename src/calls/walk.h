@@ -26,7 +26,7 @@ typedef const struct frames *walk_find_fn(void *arg, uint64_t pc, uint64_t *bias
 struct walk_frame {
 	uint64_t pc;  /* the interrupted instruction, or where the call comes back */
 	uint64_t cfa; /* 0: not known, of the last one */
-	bool exact;   /* it was interrupted there, by the sample or a signal */
+	bool exact;   /* not behind a call: interrupted there, by the sample or a signal, or made */
 	bool guessed; /* found by the frame pointer, in code without rows */
 };
 

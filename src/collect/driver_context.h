@@ -19,7 +19,11 @@ struct place {
 	const struct pt_regs___saved *saved; /* NULL: those of the sample */
 };
 
-/* Which stack it is on; heights mean nothing on one that nobody knows. */
+/*
+ * Which stack it is on; heights mean nothing on one that nobody knows. Threads have what fs points
+ * to at the end of their stacks, but for the first, which has it anywhere: below it may be a
+ * coroutine's stack.
+ */
 static __always_inline void find_base(const struct task_struct *task, struct place *p)
 {
 	u64 low = task->sas_ss_sp, size = task->sas_ss_size;
@@ -35,7 +39,7 @@ static __always_inline void find_base(const struct task_struct *task, struct pla
 	}
 	p->base = task->thread.fsbase;
 	p->kind = WHERE_THREAD;
-	if (p->base - p->sp < WHERE_DEEPEST)
+	if (p->base - p->sp < WHERE_DEEPEST && task->pid != task->tgid)
 		return;
 	p->base = p->sp;
 	p->kind = WHERE_OTHER;

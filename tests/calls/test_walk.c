@@ -108,6 +108,8 @@ static void take(struct walk_start *s, const ucontext_t *c)
 	s->known = (1u << FRAME_REGISTERS) - 1;
 }
 
+static const uint8_t *copied_up_to; /* NULL: the end of the thread's stack */
+
 /* Up to the top of the stack that we are on. */
 static size_t stack_left(uint64_t rsp)
 {
@@ -115,6 +117,8 @@ static size_t stack_left(uint64_t rsp)
 	void *low;
 	size_t size;
 
+	if (copied_up_to)
+		return (uint64_t)copied_up_to - rsp;
 	pthread_getattr_np(pthread_self(), &a);
 	pthread_attr_getstack(&a, &low, &size);
 	pthread_attr_destroy(&a);
@@ -265,6 +269,33 @@ static void test_signal(void **state)
 	assert_int_equal(interrupted, 1);
 }
 
+static ucontext_t before, other;
+
+static void in_coroutine(void)
+{
+	look();
+	__asm__ volatile(""); /* not by a jump */
+}
+
+/* On a stack of its own, below which nobody is: the root is where it would return to. */
+static void test_coroutine(void **state)
+{
+	static uint8_t stack[256 << 10];
+
+	(void)state;
+	getcontext(&other);
+	other.uc_stack.ss_sp = stack;
+	other.uc_stack.ss_size = sizeof stack;
+	other.uc_link = &before;
+	makecontext(&other, in_coroutine, 0);
+	copied_up_to = stack + sizeof stack;
+	swapcontext(&before, &other);
+	copied_up_to = NULL;
+	assert_int_equal(seen.end, WALK_ROOT);
+	assert_int_equal(seen.n, 3);
+	assert_true(seen.frames[2].exact);
+}
+
 static void test_short_copy(void **state)
 {
 	(void)state;
@@ -301,6 +332,7 @@ int main(void)
 		cmocka_unit_test(test_called_by_a_library),
 		cmocka_unit_test(test_thread),
 		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_coroutine),
 		cmocka_unit_test(test_short_copy),
 		cmocka_unit_test(test_no_room),
 	};
