@@ -1,25 +1,28 @@
 /*
- * How fast Sequitur takes references, and what memory its grammar needs.
+ * How fast Sequitur takes references, and what memory its grammar needs; the same of Re-Pair.
  *
- *   sequitur DATABASE
+ *   sequitur DATABASE [MILLIONS]
  *
- * Of the bursts in a database; the references are numbered before the clock starts. Prints a line
- * of NAME=NUMBER: million references a second of CPU time, references, symbols of the grammar.
+ * Of the bursts in a database, of the first so many million references; they are numbered before
+ * the clock starts. Prints lines of NAME=NUMBER: million references a second of CPU time,
+ * references, symbols and rules of the grammar, bytes that it took at most.
  */
 #include "analyze/sequitur.h"
+#include "analyze/repair.h"
 #include "analyze/stream_numbers.h"
 #include "analyze/streams.h"
 #include "base/err.h"
 #include "base/vec.h"
 
 #include <err.h>
+#include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
-
-#define CUT UINT32_MAX
 
 struct input {
 	struct stream_numbers *numbers;
+	size_t most;
 	VEC(uint32_t) terminals;
 };
 
@@ -28,9 +31,10 @@ static int take(
 {
 	struct input *in = arg;
 
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; i < b->n && in->terminals.n < in->most; i++)
 		*vec_add(&in->terminals) = stream_number(in->numbers, sites, part, b, i);
-	*vec_add(&in->terminals) = CUT;
+	if (in->terminals.n < in->most)
+		*vec_add(&in->terminals) = GRAMMAR_CUT;
 	return 0;
 }
 
@@ -42,31 +46,69 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Bytes that malloc has given out. */
+static size_t memory(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+static void say(const char *name, double took, size_t n, const struct grammar *g, size_t bytes)
+{
+	printf("%s: speed=%.3f references=%zu symbols=%zu rules=%u bytes=%zu\n", name,
+		(double)n / took / 1e6, n, g->symbols.n, grammar_rules(g), bytes);
+}
+
+static void online(const struct input *in)
+{
+	size_t before = memory(), bytes;
+	struct sequitur *s = sequitur_create();
+	const uint32_t *p = in->terminals.p, *end = p + in->terminals.n;
+	struct grammar g = {0};
+	double start = seconds(), took;
+
+	for (const uint32_t *q; p < end; p = q + 1) {
+		for (q = p; q < end && *q != GRAMMAR_CUT;)
+			q++;
+		sequitur_add_all(s, p, (size_t)(q - p));
+		sequitur_cut(s);
+	}
+	took = seconds() - start;
+	bytes = memory() - before;
+	sequitur_grammar(s, &g);
+	say("sequitur", took, in->terminals.n, &g, bytes);
+	grammar_deinit(&g);
+	sequitur_destroy(s);
+}
+
+static void offline(struct input *in)
+{
+	struct grammar g = {0};
+	double start = seconds();
+
+	repair_grammar(in->terminals.p, in->terminals.n, &g);
+	say("repair", seconds() - start, in->terminals.n, &g, 0);
+	grammar_deinit(&g);
+}
+
 int main(int argc, char **argv)
 {
-	struct input in = {.numbers = stream_numbers_create()};
-	struct sequitur *s = sequitur_create();
+	struct input in = {.numbers = stream_numbers_create(), .most = SIZE_MAX};
 	struct store *store;
 	struct selection *sel;
 	struct err e = {0};
 	uint64_t lost;
-	double start;
 
-	if (argc != 2)
-		errx(2, "usage: sequitur DATABASE");
+	if (argc != 2 && argc != 3)
+		errx(2, "usage: sequitur DATABASE [MILLIONS]");
+	if (argc == 3)
+		in.most = (size_t)atoi(argv[2]) * 1000000;
 	if (store_open(argv[1], STORE_READ, &store, &e) < 0 ||
 		selection_create(store, &(struct selection_options){0}, &sel, &e) < 0 ||
 		streams_each_burst(sel, take, &in, &lost, &e) < 0)
 		errx(1, "%s", e.text);
-	start = seconds();
-	for (size_t i = 0, k; i < in.terminals.n; i = k + 1) {
-		for (k = i; in.terminals.p[k] != CUT;)
-			k++;
-		sequitur_add_all(s, in.terminals.p + i, k - i);
-		sequitur_cut(s);
-	}
-	printf("speed=%.3f references=%zu symbols=%zu rules=%u\n",
-		(double)in.terminals.n / (seconds() - start) / 1e6, in.terminals.n,
-		sequitur_symbols(s), sequitur_rules(s));
+	online(&in);
+	offline(&in);
 	return 0;
 }

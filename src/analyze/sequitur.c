@@ -1,5 +1,6 @@
 #include "analyze/sequitur.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,8 +9,8 @@
 #include "base/vec.h"
 
 /* What a symbol stands for, in the two upper bits. */
-#define RULE  (UINT32_C(1) << 30)
-#define CUT   (UINT32_C(2) << 30)
+#define RULE  GRAMMAR_RULE
+#define CUT   GRAMMAR_CUT
 #define GUARD (UINT32_C(3) << 30) /* closes the ring of a rule's symbols */
 #define KINDS (UINT32_C(3) << 30)
 
@@ -436,11 +437,6 @@ void sequitur_cut(struct sequitur *s)
 	append(s, CUT | s->cuts++);
 }
 
-uint32_t sequitur_rules(const struct sequitur *s)
-{
-	return (uint32_t)s->rules.n;
-}
-
 size_t sequitur_symbols(const struct sequitur *s)
 {
 	size_t guards = 0;
@@ -450,19 +446,13 @@ size_t sequitur_symbols(const struct sequitur *s)
 	return s->live - guards;
 }
 
-bool sequitur_next(
-	const struct sequitur *s, uint32_t rule, uint32_t *at, struct sequitur_symbol *out)
+void sequitur_grammar(const struct sequitur *s, struct grammar *out)
 {
-	uint32_t guard = s->rules.p[rule].guard;
-
-	if (!guard)
-		return false;
-	*at = AT(s, *at ? *at : guard).next;
-	if (is_guard(s, *at))
-		return false;
-	out->number = AT(s, *at).value & ~KINDS;
-	out->kind = (AT(s, *at).value & KINDS) == RULE  ? SEQUITUR_RULE
-		    : (AT(s, *at).value & KINDS) == CUT ? SEQUITUR_CUT
-							: SEQUITUR_TERMINAL;
-	return true;
+	vec_each (r, &s->rules) {
+		*vec_add(&out->begins) = (uint32_t)out->symbols.n;
+		for (uint32_t i = r->guard ? AT(s, r->guard).next : 0; i && !is_guard(s, i);
+			i = AT(s, i).next)
+			*vec_add(&out->symbols) =
+				(AT(s, i).value & KINDS) == CUT ? GRAMMAR_CUT : AT(s, i).value;
+	}
 }

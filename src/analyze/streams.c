@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/grammar.h"
+#include "analyze/repair.h"
 #include "analyze/sequitur.h"
 #include "analyze/stream_numbers.h"
 #include "analyze/stream_trie.h"
@@ -21,9 +23,12 @@ struct streams {
 	struct selection *sel;
 	struct streams_options options;
 	struct stream_numbers *numbers;
-	struct sequitur *grammar;
+	struct sequitur *online; /* or */
+	VEC(uint32_t) whole;     /* the trace, with cuts */
+	struct grammar grammar;
 	struct stream_trie *trie; /* what is looked for: streams, + 1 */
 	stream_list all;
+	uint32_t rounds;      /* so many of the candidates, the first ones, go round */
 	text_list texts;      /* by stream: its terminals */
 	VEC(uint32_t) window; /* the part of the trace that is looked at */
 	struct streams_summary summary;
@@ -77,6 +82,21 @@ int streams_each_burst(
 	return rc;
 }
 
+static int learn_window(struct streams *s)
+{
+	if (!s->options.offline) {
+		sequitur_add_all(s->online, s->window.p, s->window.n);
+		sequitur_cut(s->online);
+		return 0;
+	}
+	if (s->whole.n + s->window.n + 1 >= UINT32_MAX)
+		return -EFBIG;
+	vec_each (x, &s->window)
+		*vec_add(&s->whole) = *x;
+	*vec_add(&s->whole) = GRAMMAR_CUT;
+	return 0;
+}
+
 static int learn_burst(
 	void *arg, const struct trace_site *sites, uint32_t part, const struct trace_burst *b)
 {
@@ -89,12 +109,12 @@ static int learn_burst(
 		if (!trace_is_reference(sites[b->references[i].site].kind))
 			continue;
 		number = stream_number(s->numbers, sites, part, b, i);
-		if (number >= SEQUITUR_TERMINALS)
+		if (number >= GRAMMAR_RULE)
 			return -EFBIG;
 		*vec_add(&s->window) = number;
 	}
-	sequitur_add_all(s->grammar, s->window.p, s->window.n);
-	sequitur_cut(s->grammar);
+	if (learn_window(s))
+		return -EFBIG;
 	s->summary.bursts++;
 	s->summary.references += s->window.n;
 	s->window.n = 0;
@@ -102,54 +122,6 @@ static int learn_burst(
 }
 
 /* ---- rules ---- */
-
-/* How long what a rule stands for is, for all that are no longer than wanted; else UINT32_MAX. */
-static uint32_t *find_lengths(const struct streams *s)
-{
-	uint32_t n = sequitur_rules(s->grammar), *length = xcalloc(n + 1, sizeof *length);
-	VEC(uint32_t) open = {0};
-
-	for (uint32_t rule = 0; rule < n; rule++) {
-		*vec_add(&open) = rule;
-		while (open.n) {
-			uint32_t r = open.p[open.n - 1], at = 0;
-			struct sequitur_symbol x;
-			uint64_t sum = 0;
-			bool waits = false;
-
-			while (!length[r] && sequitur_next(s->grammar, r, &at, &x)) {
-				if (x.kind == SEQUITUR_RULE && !length[x.number]) {
-					*vec_add(&open) = x.number;
-					waits = true;
-				}
-				sum += x.kind == SEQUITUR_RULE ? length[x.number] : 1;
-			}
-			if (waits)
-				continue;
-			if (!length[r])
-				length[r] = sum > s->options.longest ? UINT32_MAX
-					    : sum                    ? (uint32_t)sum
-								     : UINT32_MAX;
-			open.n--;
-		}
-	}
-	vec_deinit(&open);
-	return length;
-}
-
-/* What is no longer than wanted is not nested deeper than that. */
-static void expand(const struct streams *s, uint32_t rule, uint32_t **to)
-{
-	struct sequitur_symbol x;
-	uint32_t at = 0;
-
-	while (sequitur_next(s->grammar, rule, &at, &x)) {
-		if (x.kind == SEQUITUR_RULE)
-			expand(s, x.number, to);
-		else
-			*(*to)++ = x.number;
-	}
-}
 
 /* The shortest beginning that a text repeats: by the borders of Knuth, Morris and Pratt. */
 static uint32_t period_of(const uint32_t *text, uint32_t n)
@@ -204,42 +176,66 @@ static uint32_t least_rotation(const struct streams *s, const uint32_t *text, ui
 	return i < j ? i : j;
 }
 
-/*
- * What goes round is one stream, wherever bursts happened to begin in it: once around, from the
- * least of its references on.
- */
+static void rotate(const struct streams *s, const uint32_t *text, uint32_t n, uint32_t *to)
+{
+	uint32_t from = least_rotation(s, text, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = text[(from + i) % n];
+}
+
 static void add_candidate(struct streams *s, const uint32_t *text, uint32_t n)
 {
-	uint32_t period = period_of(text, n), from = 0, number = (uint32_t)s->all.n + 1;
-	bool round = period >= s->options.shortest && (n - period) * ROUND_PART >= period;
-	uint32_t *own = xmalloc(n * sizeof *own);
+	uint32_t number = (uint32_t)s->all.n + 1, *own;
 
-	if (round) {
-		n = period;
-		from = least_rotation(s, text, n);
-	}
-	for (uint32_t i = 0; i < n; i++)
-		own[i] = text[(from + i) % n];
-	if (stream_trie_add(s->trie, own, n, number) != number) {
-		free(own);
+	if (stream_trie_add(s->trie, text, n, number) != number)
 		return;
-	}
+	own = xmalloc(n * sizeof *own);
+	memcpy(own, text, n * sizeof *own);
 	*vec_add(&s->texts) = own;
 	*vec_add(&s->all) = (struct stream){.length = n};
 }
 
+/*
+ * What goes round is one stream, wherever bursts happened to begin in it: once around, from the
+ * least of its references on. It is known by a rule that goes on behind the first round; these come
+ * first, so that what is just one round, from elsewhere on, is known to be the same.
+ */
+static void consider(struct streams *s, const uint32_t *text, uint32_t n, bool rounds)
+{
+	uint32_t period = period_of(text, n), length, found, *turned;
+	bool round = period >= s->options.shortest && period <= s->options.longest &&
+		     (n - period) * ROUND_PART >= period;
+
+	if (round != rounds || (!round && n > s->options.longest))
+		return;
+	n = round ? period : n;
+	turned = xmalloc(n * sizeof *turned);
+	rotate(s, text, n, turned);
+	found = stream_trie_find(s->trie, turned, n, &length);
+	if (round)
+		add_candidate(s, turned, n);
+	else if (!found || found > s->rounds || length != n)
+		add_candidate(s, text, n);
+	if (round)
+		s->rounds = (uint32_t)s->all.n;
+	free(turned);
+}
+
 static void find_candidates(struct streams *s)
 {
-	uint32_t *length = find_lengths(s), *text = xcalloc(s->options.longest + 1, sizeof *text);
+	uint32_t most = 2 * s->options.longest, *text = xcalloc(most + 1, sizeof *text);
+	uint32_t *length = grammar_lengths(&s->grammar, most);
 
-	for (uint32_t rule = 1; rule < sequitur_rules(s->grammar); rule++) {
-		uint32_t *end = text;
+	for (int rounds = 1; rounds >= 0; rounds--)
+		for (uint32_t rule = 1; rule < grammar_rules(&s->grammar); rule++) {
+			uint32_t *end = text;
 
-		if (length[rule] < s->options.shortest || length[rule] == UINT32_MAX)
-			continue;
-		expand(s, rule, &end);
-		add_candidate(s, text, length[rule]);
-	}
+			if (length[rule] < s->options.shortest || length[rule] == UINT32_MAX)
+				continue;
+			grammar_expand(&s->grammar, rule, &end);
+			consider(s, text, length[rule], rounds);
+		}
 	free(text);
 	free(length);
 }
@@ -268,40 +264,23 @@ static void count_window(struct streams *s, bool cut)
 	s->window.n = n - i;
 }
 
-static void count_symbol(struct streams *s, const struct sequitur_symbol *x)
+static void count_symbol(void *arg, uint32_t symbol)
 {
-	if (x->kind == SEQUITUR_TERMINAL)
-		*vec_add(&s->window) = x->number;
-	if (x->kind == SEQUITUR_CUT || s->window.n >= WINDOW)
-		count_window(s, x->kind == SEQUITUR_CUT);
+	struct streams *s = arg;
+
+	if (symbol != GRAMMAR_CUT)
+		*vec_add(&s->window) = symbol;
+	if (symbol == GRAMMAR_CUT || s->window.n >= WINDOW)
+		count_window(s, symbol == GRAMMAR_CUT);
 }
 
-/* Where the trace goes on in a rule. */
-struct spot {
-	uint32_t rule, at;
-};
-
-/* The trace again, from its grammar: that needs no numbers for references. */
+/* In the trace again, from its grammar: that needs no numbers for references. */
 static void count(struct streams *s)
 {
-	VEC(struct spot) open = {0};
-	struct sequitur_symbol x;
-
 	vec_each (stream, &s->all)
 		stream->occurrences = 0;
-	*vec_add(&open) = (struct spot){0};
-	while (open.n) {
-		struct spot *top = &open.p[open.n - 1];
-
-		if (!sequitur_next(s->grammar, top->rule, &top->at, &x))
-			open.n--;
-		else if (x.kind == SEQUITUR_RULE)
-			*vec_add(&open) = (struct spot){x.number, 0};
-		else
-			count_symbol(s, &x);
-	}
+	grammar_each(&s->grammar, count_symbol, s);
 	count_window(s, true);
-	vec_deinit(&open);
 }
 
 /* ---- the hot ones ---- */
@@ -404,6 +383,20 @@ static void describe(struct streams *s)
 
 /* ---- from outside ---- */
 
+/* What it was made from is not needed any more. */
+static void make_grammar(struct streams *s)
+{
+	if (s->options.offline)
+		repair_grammar(s->whole.p, s->whole.n, &s->grammar);
+	else
+		sequitur_grammar(s->online, &s->grammar);
+	vec_deinit(&s->whole);
+	sequitur_destroy(s->online);
+	s->online = NULL;
+	s->summary.rules = grammar_rules(&s->grammar);
+	s->summary.symbols = s->grammar.symbols.n;
+}
+
 static int find_streams(struct streams *s, struct err *e)
 {
 	int rc = streams_each_burst(s->sel, learn_burst, s, &s->summary.lost, e);
@@ -414,8 +407,7 @@ static int find_streams(struct streams *s, struct err *e)
 			"less (--epoch, --time)");
 	if (rc)
 		return rc;
-	s->summary.rules = sequitur_rules(s->grammar);
-	s->summary.symbols = sequitur_symbols(s->grammar);
+	make_grammar(s);
 	find_candidates(s);
 	count(s);
 	vec_each (x, &s->all)
@@ -435,7 +427,7 @@ int streams_create(
 
 	s->sel = sel;
 	s->options = *o;
-	s->grammar = sequitur_create();
+	s->online = sequitur_create();
 	s->numbers = stream_numbers_create();
 	s->trie = stream_trie_create();
 	rc = find_streams(s, e);
@@ -452,7 +444,9 @@ void streams_destroy(struct streams *s)
 		return;
 	vec_each (t, &s->texts)
 		free(*t);
-	sequitur_destroy(s->grammar);
+	sequitur_destroy(s->online);
+	vec_deinit(&s->whole);
+	grammar_deinit(&s->grammar);
 	stream_numbers_destroy(s->numbers);
 	stream_trie_destroy(s->trie);
 	vec_deinit(&s->all);

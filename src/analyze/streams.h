@@ -2,15 +2,17 @@
  * Hot data streams (Chilimbi, PLDI 2001; Hirzel and Chilimbi, FDDO 2001, section 5.2): sequences of
  * references to memory that come again and again.
  *
- * A reference is an instruction and an address, of one run and process. Sequitur finds what
- * repeats; of its rules those of a wanted length, each cut down to what it repeats itself, are
- * looked for in the trace again, so that numbers of occurrences, which do not overlap, are those of
- * the trace and not of the grammar. Those with the most heat (length x occurrences) that together
- * account for a wanted share of all references are hot. Bursts are never joined.
+ * A reference is an instruction and an address, of one run and process. Sequitur (or, offline,
+ * Re-Pair) finds what repeats; of its rules those of a wanted length, each cut down to what it
+ * repeats itself, are looked for in the trace again, so that numbers of occurrences, which do not
+ * overlap, are those of the trace and not of the grammar. Those with the most heat (length x
+ * occurrences) that together account for a wanted share of all references are hot. Bursts are never
+ * joined.
  */
 #ifndef CULPRIT_ANALYZE_STREAMS_H
 #define CULPRIT_ANALYZE_STREAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +25,7 @@ struct streams;
 struct streams_options {
 	uint32_t shortest, longest; /* lengths that are wanted */
 	double coverage;            /* share of all references that hot streams shall have */
+	bool offline;               /* Re-Pair over the whole trace instead of Sequitur */
 };
 
 struct stream_reference {

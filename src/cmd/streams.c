@@ -165,7 +165,13 @@ static void print_text(struct streams_view *v)
 
 /* ---- options ---- */
 
-enum { STREAMS_LENGTH = REPORT_LAST, STREAMS_COVERAGE, STREAMS_COMPARE, STREAMS_RAW };
+enum {
+	STREAMS_LENGTH = REPORT_LAST,
+	STREAMS_COVERAGE,
+	STREAMS_COMPARE,
+	STREAMS_RAW,
+	STREAMS_OFFLINE
+};
 
 static int streams_option(void *arg, int c, const char *value)
 {
@@ -187,6 +193,9 @@ static int streams_option(void *arg, int c, const char *value)
 	case STREAMS_RAW:
 		v->raw = true;
 		return 0;
+	case STREAMS_OFFLINE:
+		v->options.offline = true;
+		return 0;
 	case STREAMS_COVERAGE:
 		if (parse_share(value, &v->options.coverage) < 0)
 			return cmd_usage("streams", "--coverage: '%s' is no share", value);
@@ -201,7 +210,8 @@ static int parse(struct streams_view *v, int argc, char **argv)
 		{"length", required_argument, NULL, STREAMS_LENGTH},
 		{"coverage", required_argument, NULL, STREAMS_COVERAGE},
 		{"compare", required_argument, NULL, STREAMS_COMPARE},
-		{"raw", no_argument, NULL, STREAMS_RAW}, {0}};
+		{"raw", no_argument, NULL, STREAMS_RAW},
+		{"offline", no_argument, NULL, STREAMS_OFFLINE}, {0}};
 	static const struct report_verb verb = {
 		"streams", ":n:" REPORT_SHORT, options, streams_option};
 	int rc = report_parse(&v->report, &verb, v, argc, argv);

@@ -1,3 +1,4 @@
+#include "analyze/repair.h"
 #include "analyze/sequitur.h"
 #include "base/mem.h"
 #include "base/vec.h"
@@ -11,26 +12,20 @@
 
 #include <cmocka.h>
 
-#define CUT UINT32_MAX
+#define CUT GRAMMAR_CUT
 
 typedef VEC(uint32_t) number_list;
 
-static void expand(const struct sequitur *s, uint32_t rule, number_list *out)
+static void take_symbol(void *arg, uint32_t symbol)
 {
-	struct sequitur_symbol x;
-	uint32_t at = 0;
+	number_list *out = arg;
 
-	while (sequitur_next(s, rule, &at, &x)) {
-		if (x.kind == SEQUITUR_RULE)
-			expand(s, x.number, out);
-		else
-			*vec_add(out) = x.kind == SEQUITUR_CUT ? CUT : x.number;
-	}
+	*vec_add(out) = symbol;
 }
 
 struct pair {
-	uint64_t first, second;
-	uint32_t rule, at;
+	uint32_t first, second;
+	uint32_t rule;
 };
 
 static int by_symbols(const void *a, const void *b)
@@ -38,32 +33,41 @@ static int by_symbols(const void *a, const void *b)
 	return memcmp(a, b, offsetof(struct pair, rule));
 }
 
-static uint64_t code_of(const struct sequitur_symbol *x)
+static void assert_uses(const struct grammar *g)
 {
-	return (uint64_t)x->kind << 32 | x->number;
-}
+	uint32_t *uses = xcalloc(grammar_rules(g), sizeof *uses);
 
-/* No pair twice, unless the two overlap; every rule used twice at least. */
-static void assert_grammar(const struct sequitur *s)
-{
-	VEC(struct pair) pairs = {0};
-	uint32_t *uses = xcalloc(sequitur_rules(s), sizeof *uses);
+	for (uint32_t r = 0; r < grammar_rules(g); r++) {
+		uint32_t n = 0;
 
-	for (uint32_t r = 0; r < sequitur_rules(s); r++) {
-		struct sequitur_symbol x, last = {0};
-		uint32_t at = 0, n = 0;
-
-		while (sequitur_next(s, r, &at, &x)) {
-			if (x.kind == SEQUITUR_RULE)
-				uses[x.number]++;
-			if (n++ && x.kind != SEQUITUR_CUT && last.kind != SEQUITUR_CUT)
-				*vec_add(&pairs) = (struct pair){code_of(&last), code_of(&x), r, n};
-			last = x;
+		grammar_each_symbol(x, g, r)
+		{
+			if (*x & GRAMMAR_RULE)
+				uses[*x & ~GRAMMAR_RULE]++;
+			n++;
 		}
 		assert_true(!r || n != 1);
 	}
-	for (uint32_t r = 1; r < sequitur_rules(s); r++)
+	for (uint32_t r = 1; r < grammar_rules(g); r++)
 		assert_int_not_equal(uses[r], 1);
+	free(uses);
+}
+
+/* None twice, unless the two overlap: Sequitur's first property. */
+static void assert_pairs(const struct grammar *g)
+{
+	VEC(struct pair) pairs = {0};
+
+	for (uint32_t r = 0; r < grammar_rules(g); r++) {
+		uint32_t last = CUT;
+
+		grammar_each_symbol(x, g, r)
+		{
+			if (*x != CUT && last != CUT)
+				*vec_add(&pairs) = (struct pair){last, *x, r};
+			last = *x;
+		}
+	}
 	vec_sort(&pairs, by_symbols);
 	for (size_t i = 1; i < pairs.n; i++) {
 		const struct pair *a = &pairs.p[i - 1], *b = &pairs.p[i];
@@ -74,25 +78,60 @@ static void assert_grammar(const struct sequitur *s)
 		assert_int_equal(a->rule, b->rule);
 	}
 	vec_deinit(&pairs);
-	free(uses);
 }
 
-static void assert_sequence(const uint32_t *list, size_t n)
+/* It stands for the list, and so do all its rules for what is told of their lengths. */
+static void assert_expands(const struct grammar *g, const uint32_t *list, size_t n)
+{
+	uint32_t most = 50, *length = grammar_lengths(g, most), text[50];
+	number_list out = {0};
+
+	grammar_each(g, take_symbol, &out);
+	assert_int_equal(out.n, n);
+	assert_true(!n || !memcmp(out.p, list, n * sizeof *list));
+	for (uint32_t r = 1; r < grammar_rules(g); r++) {
+		uint32_t *end = text;
+
+		if (length[r] > most)
+			continue;
+		grammar_expand(g, r, &end);
+		assert_int_equal(end - text, length[r]);
+	}
+	free(length);
+	vec_deinit(&out);
+}
+
+static void online(const uint32_t *list, size_t n, struct grammar *out)
 {
 	struct sequitur *s = sequitur_create();
-	number_list out = {0};
 
 	for (size_t i = 0; i < n; i++)
 		if (list[i] == CUT)
 			sequitur_cut(s);
 		else
 			sequitur_add(s, list[i]);
-	expand(s, 0, &out);
-	assert_int_equal(out.n, n);
-	assert_true(!n || !memcmp(out.p, list, n * sizeof *list));
-	assert_grammar(s);
-	vec_deinit(&out);
+	sequitur_grammar(s, out);
+	assert_int_equal(out->symbols.n, sequitur_symbols(s));
 	sequitur_destroy(s);
+}
+
+static void assert_sequence(const uint32_t *list, size_t n)
+{
+	uint32_t *own = xmalloc((n + 1) * sizeof *own);
+	struct grammar g = {0};
+
+	online(list, n, &g);
+	assert_expands(&g, list, n);
+	assert_uses(&g);
+	assert_pairs(&g);
+	grammar_deinit(&g);
+	if (n)
+		memcpy(own, list, n * sizeof *own);
+	repair_grammar(own, n, &g);
+	assert_expands(&g, list, n);
+	assert_uses(&g);
+	grammar_deinit(&g);
+	free(own);
 }
 
 static void of_text(const char *text)
@@ -168,12 +207,27 @@ static void test_memory_by_grammar(void **state)
 	assert_int_equal(symbols_of("fgfgfgfg"), 6);
 }
 
+/* Of a long text that comes twice: rules are nested, and not as deep as they are long. */
+static void test_long(void **state)
+{
+	struct dice dice = {.state = 7};
+	size_t n = 200000;
+	uint32_t *list = xmalloc(2 * n * sizeof *list);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		list[i] = list[n + i] = (uint32_t)dice_below(&dice, 1000000);
+	assert_sequence(list, 2 * n);
+	free(list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_memory_by_grammar),
+		cmocka_unit_test(test_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

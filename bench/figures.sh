@@ -1,0 +1,185 @@
+#!/bin/bash
+# Figures 6, 7 and 8 of Hirzel and Chilimbi (Bursty Tracing, FDDO 2001) for the programs of
+# bench/program: what checks cost by where they stand; how far streams found in bursts agree with
+# those of a whole trace by nCheck:nInstr; and the same by where checks stand.
+#
+#   figures.sh [-n ROUNDS] [6] [7] [8] [PROGRAM...]
+#
+# Figure 6 is user and system time of the usual jobs, the least of some rounds in turns, over the
+# same of the program as it is. Figures 7 and 8 are of short jobs (bench/program --short), whose
+# whole traces can be had; a program that makes more than MOST references there is not shown.
+. "$(dirname "$0")/lib.sh"
+rounds=3
+options "$@"
+shift $((OPTIND - 1))
+figures= names=
+for word; do
+	case $word in
+	[678]) figures+=" $word" ;;
+	*) names+=" $word" ;;
+	esac
+done
+: "${figures:=6 7 8}" "${names:=$("$here/program" --names)}"
+"$here/program" --prepare || exit 1
+export XDG_CACHE_HOME=$programs/cache
+most=${MOST:-200000000}
+
+# The paper's names of where checks stand, and what record calls that.
+variants=(orig EL EC EN L4 L10 LN EC+L4)
+declare -A checks=(
+	[orig]="--checks=all --boring=0" [EL]="--checks=no-leaves --boring=0"
+	[EC]="--checks=cycles --boring=0" [EN]="--checks=none --boring=0"
+	[L4]="--checks=all --boring=4" [L10]="--checks=all --boring=10" [LN]="--checks=all --boring=all"
+	[EC+L4]="--checks=cycles --boring=4")
+# The paper's pairs by sampling rate, then longer bursts at its lowest.
+pairs=(20:1 200:10 1000:50 100:1 1000:10 5000:50 200:1 2000:10 10000:50 40000:200 100000:500 200000:1000)
+
+
+said() { # NAME: what the job last wrote to standard error
+	echo "$programs/accuracy/$1.err"
+}
+
+record() { # DATABASE [--short] NAME OPTION...
+	local database=$1 short=
+	[ "$2" != --short ] || { short=--short; shift; }
+	local name=$2
+	shift 2
+	rm -f "$database"*
+	"$here/program" $short "$name" "$culprit" record --no-objects -o "$database" "$@" -- ||
+		die "$name $*: $(tail -1 "$(said "$name")")"
+}
+
+# ---- 6: checks ----
+
+time_plain() { # NAME
+	"$here/program" "$1" bash -c 'TIMEFORMAT="%U %S"; time "$@"' timer || die "$1 failed"
+	tail -1 "$(said "$1")" | awk '{ print $1 + $2 }'
+}
+
+time_bursts() { # NAME OPTION...
+	record "$work/timed" "$@"
+	sed -n 's/.* took \([0-9.]*\) s of user time, \([0-9.]*\) s of system time.*/\1 \2/p' "$(said "$1")" |
+		awk '{ print $1 + $2 }'
+}
+
+least() { sort -g "$1" | head -1; }
+
+geometric() { # of percentages
+	awk '{ s += log(1 + $1 / 100) } END { printf "%.1f", 100 * (exp(s / NR) - 1) }'
+}
+
+figure_6() {
+	local name round variant plain cell
+	for round in $(seq 0 "$rounds"); do # the first makes the edited copies
+		for name in $names; do
+			for variant in $(rotate "$round" plain "${variants[@]}" sampled); do
+				case $variant in
+				plain) time_plain "$name" ;;
+				# shellcheck disable=SC2086
+				sampled) time_bursts "$name" --bursts ${checks[EC+L4]} ;;
+				# shellcheck disable=SC2086
+				*) time_bursts "$name" --bursts=never ${checks[$variant]} ;;
+				esac >"$work/seconds"
+				[ "$round" = 0 ] || cat "$work/seconds" >>"$work/6.$name.$variant"
+			done
+		done
+	done
+	echo "Figure 6: overhead of checks that never begin a burst, %; and of bursts, 100000:500 (EC+L4)"
+	echo
+	header program "plain, s" "${variants[@]}" "EC+L4, bursts"
+	for name in $names; do
+		plain=$(least "$work/6.$name.plain")
+		local cells=()
+		for variant in "${variants[@]}" sampled; do
+			cell=$(figure %.1f "100 * ($(least "$work/6.$name.$variant") / $plain - 1)")
+			cells+=("$cell")
+			echo "$cell" >>"$work/6.$variant"
+		done
+		row "$name" "$plain" "${cells[@]}"
+	done
+	row "geometric mean" "" $(for variant in "${variants[@]}" sampled; do geometric <"$work/6.$variant"; echo; done)
+	echo
+	goal "all checks under 10% each" "$(sort -g "$work/6.orig" | tail -1) < 10"
+	goal "EC+L4 under 5% each, 3% in the mean" \
+		"$(sort -g "$work/6.EC+L4" | tail -1) < 5 && $(geometric <"$work/6.EC+L4") < 3"
+	goal "bursts of 0.5%: at most 2 points more in the mean" \
+		"$(geometric <"$work/6.sampled") <= $(geometric <"$work/6.EC+L4") + 2"
+	echo
+}
+
+# ---- 7 and 8: streams ----
+
+# The whole trace, of all references, and of what EC+L4 records: sampled ones are compared with both.
+whole() { # NAME; false: too much of it
+	local name=$1 n
+	[ -e "$work/$name.whole" ] && return
+	# shellcheck disable=SC2086
+	record "$work/$name.whole" --short "$name" --bursts=all ${checks[orig]}
+	# shellcheck disable=SC2086
+	record "$work/$name.same" --short "$name" --bursts=all ${checks[EC+L4]}
+	n=$(sed -n 's/.*bursts: [0-9]*, with \([0-9]*\) .*/\1/p' "$(said "$name")")
+	[ "${n:-0}" -gt 0 ] && [ "$n" -le "$most" ] && return
+	echo "$name: $n references, not looked at" >>"$work/left_out"
+	return 1
+}
+
+overlaps() { # NAME KIND DATABASE...: in per cent, a line each
+	local name=$1 kind=$2
+	shift 2
+	"$programs/stream_overlaps" 10,40 "$work/$name.$kind" "$@" | tail -n +2 |
+		sed 's/.*overlap=//' | awk '{ printf "%.1f\n", 100 * $1 }'
+}
+
+streams_figure() { # NUMBER TITLE KIND COLUMN...: expects sample() to make the database of a column
+	local number=$1 title=$2 kind=$3 name column
+	shift 3
+	echo "Figure $number: $title"
+	echo
+	header program "$@"
+	for name in $names; do
+		whole "$name" || continue
+		local databases=()
+		for column; do
+			databases+=("$work/$name.$number.$column")
+			[ -e "$work/$name.$number.$column" ] ||
+				sample_$number "$work/$name.$number.$column" "$name" "$column"
+		done
+		overlaps "$name" "$kind" "${databases[@]}" >"$work/overlaps"
+		paste -sd' ' "$work/overlaps" >>"$work/$number.$kind"
+		# shellcheck disable=SC2046
+		row "$name" $(cat "$work/overlaps")
+	done
+	# shellcheck disable=SC2046
+	row mean $(awk '{ for (i = 1; i <= NF; i++) s[i] += $i } END { for (i = 1; i <= NF; i++) printf "%.1f ", s[i] / NR }' "$work/$number.$kind")
+	echo
+}
+
+sample_7() { # DATABASE NAME PAIR
+	# shellcheck disable=SC2086
+	record "$1" --short "$2" --bursts="$3" ${checks[EC+L4]}
+}
+
+sample_8() { # DATABASE NAME VARIANT
+	# shellcheck disable=SC2086
+	record "$1" --short "$2" --bursts=1000:50 ${checks[$3]}
+}
+
+figure_7() {
+	streams_figure 7 "overlap with the streams of the whole trace by nCheck:nInstr (EC+L4), %" whole "${pairs[@]}"
+	streams_figure 7 "the same with the whole trace of what EC+L4 records, %" same "${pairs[@]}"
+	awk -v pairs="${pairs[*]:6}" '{ for (i = 7; i <= NF; i++) s[i] += $i } END {
+		split(pairs, name, " ")
+		for (i = 7; i <= NF; i++) if (s[i] > s[best]) best = i
+		print "The best pair at a rate of 0.5%: " name[best - 6] ", " s[best] / NR "%"
+		print (s[best] / NR >= 80 ? "goal reached" : "goal MISSED") ": 80% there in the mean" }' "$work/7.same"
+	echo
+}
+
+figure_8() {
+	streams_figure 8 "overlap with the streams of the whole trace at 1000:50 by where checks stand, %" whole "${variants[@]}"
+}
+
+for figure in $figures; do
+	figure_$figure
+done
+[ ! -e "$work/left_out" ] || cat "$work/left_out"
