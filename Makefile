@@ -26,7 +26,7 @@ FUZZ_SECONDS ?= 30
 CPUS    := $(shell nproc)
 
 BUILD := build$(if $(SAN),/san)
-ROOMS := base isa image flow store values upcall objects calls collect analyze edit paths context burst \
+ROOMS := base isa image flow store values upcall objects calls collect import analyze edit paths context burst \
 	export web
 
 CFLAGS   ?= -O$(if $(SAN),1,2) -g
@@ -303,7 +303,7 @@ bench: all helpers $(INSIDERS:%=build/bench/%)
 # apt runs only when a package is missing, with sudo when not root.
 PACKAGES := build-essential pkg-config clang llvm libclang-rt-dev libzydis-dev libelf-dev libdw-dev \
 	libbpf-dev bpftool libsqlite3-dev libzstd-dev zlib1g-dev libcap-dev libmicrohttpd-dev libcmocka-dev libunicorn-dev bats jq \
-	sqlite3 graphviz gdb valgrind curl protobuf-compiler
+	sqlite3 graphviz gdb valgrind curl protobuf-compiler linux-perf
 build/.packages: Makefile tools/packages
 	@mkdir -p build
 	@tools/packages $(PACKAGES)

@@ -220,10 +220,18 @@ _culprit() {
 		--age | --before | --size) return ;;
 		esac
 		case $COMP_CWORD,${COMP_WORDS[2]} in
-		2,*) options="ls check merge expire" ;;
+		2,*) options="ls check merge import expire" ;;
 		*,ls) options="-i --input --json --help" ;;
 		*,check) options="-i --input --help" ;;
 		*,merge) options="-o --output --help" ;;
+		*,import)
+			options="-o --output -l --label --help"
+			[[ $word == -* ]] || {
+				compopt -o filenames
+				COMPREPLY=($(compgen -f -- "$word"))
+				return
+			}
+			;;
 		*,expire) options="-i --input --age --before --size --help" ;;
 		esac
 		((COMP_CWORD > 2)) && [[ $word != -* ]] && _culprit_databases "$word"

@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "base/term.h"
 #include "cmd/cmd.h"
+#include "import/import.h"
 #include "values/values_pack.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ DEFINE_CLEANUP(struct store, store_close)
 
 /* All that the verbs below can be told; each takes its own part of the options. */
 struct db_options {
-	const char *input, *output;
+	const char *input, *output, *label;
 	bool json, has_before, has_size;
 	int64_t before;
 	uint64_t size;
@@ -310,6 +311,77 @@ static int db_merge(struct db_options *o)
 	return EXIT_DONE;
 }
 
+/* ---- import ---- */
+
+static void show_imported(uint64_t samples)
+{
+	cmd_progress("%" PRIu64 " samples", samples);
+}
+
+static void note_count(uint64_t n, const char *what)
+{
+	if (n)
+		cmd_note("%" PRIu64 " %s", n, what);
+}
+
+/* What was left out or is not known, each in a line. */
+static void note_result(const char *path, const struct import_result *r)
+{
+	if (r->interrupted)
+		cmd_note("%s: perf did not end as it should; what it wrote before was imported",
+			path);
+	note_count(r->guest, "samples of virtual machines were left out");
+	note_count(r->foreign, "samples of events that the file does not name were left out");
+	note_count(r->bad, "records that are not what their event says were left out");
+	note_count(r->aux, "bytes of processor traces were left out");
+	for (size_t i = 0; i < r->absent.n; i++)
+		cmd_note("%s is not here as it was recorded%s%s: its samples have no names",
+			r->absent.p[i].path, *r->absent.p[i].id ? ", build-id " : "",
+			r->absent.p[i].id);
+}
+
+static int import_one(const char *path, const struct db_options *o, struct err *e)
+{
+	const struct import_options options = {
+		.path = path, .label = o->label, .progress = show_imported};
+	_cleanup_store_ struct store *s = NULL;
+	struct import_result result = {0};
+	int rc = value_store_open(o->output, STORE_WRITE, &s, e);
+
+	if (!rc)
+		rc = import_perf(s, &options, &result, e);
+	cmd_progress_end();
+	if (rc)
+		return rc;
+	printf("%s: %" PRIu64 " samples of %zu event%s, %" PRIu64 " unknown, %" PRIu64 " lost\n",
+		o->output, result.samples, result.events, result.events == 1 ? "" : "s",
+		result.unknown, result.lost);
+	note_result(path, &result);
+	import_result_deinit(&result);
+	return 0;
+}
+
+static int db_import(struct db_options *o)
+{
+	struct err e = {0};
+	bool is_new;
+
+	if (o->nnames != 1)
+		return cmd_usage("db",
+			o->nnames ? "import takes one file, not also '%s'"
+				  : "import needs the file that perf recorded",
+			o->names[o->nnames - 1]);
+	if (!o->output)
+		o->output = "culprit.db";
+	is_new = access(o->output, F_OK) != 0;
+	if (import_one(o->names[0], o, &e)) {
+		if (is_new)
+			unlink(o->output);
+		return cmd_fail(&e);
+	}
+	return EXIT_DONE;
+}
+
 /* ---- expire ---- */
 
 static int db_expire(struct db_options *o)
@@ -341,6 +413,7 @@ static const struct subverb {
 	{"ls", "ij", db_ls},
 	{"check", "i", db_check},
 	{"merge", "o", db_merge},
+	{"import", "ol", db_import},
 	{"expire", "iabs", db_expire},
 };
 
@@ -375,6 +448,9 @@ static int db_option(struct db_options *o, int c)
 	case 'o':
 		o->output = optarg;
 		return 0;
+	case 'l':
+		o->label = optarg;
+		return 0;
 	case 'j':
 		o->json = true;
 		return 0;
@@ -392,6 +468,7 @@ static int db_option(struct db_options *o, int c)
 static const struct option options[] = {
 	{"input", required_argument, NULL, 'i'},
 	{"output", required_argument, NULL, 'o'},
+	{"label", required_argument, NULL, 'l'},
 	{"json", no_argument, NULL, 'j'},
 	{"age", required_argument, NULL, 'a'},
 	{"before", required_argument, NULL, 'b'},
@@ -414,7 +491,7 @@ static int run(const struct subverb *v, int argc, char **argv)
 	int c, code;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":i:o:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":i:o:l:h", options, NULL)) != -1) {
 		if (c == 'h')
 			return cmd_help_text("db");
 		if (c == '?' || c == ':')
@@ -432,11 +509,11 @@ static int run(const struct subverb *v, int argc, char **argv)
 int cmd_db(int argc, char **argv)
 {
 	if (argc < 2)
-		return cmd_usage("db", "say ls, check, merge or expire");
+		return cmd_usage("db", "say ls, check, merge, import or expire");
 	if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))
 		return cmd_help_text("db");
 	for (size_t i = 0; i < sizeof subverbs / sizeof *subverbs; i++)
 		if (!strcmp(subverbs[i].name, argv[1]))
 			return run(&subverbs[i], argc - 1, argv + 1);
-	return cmd_usage("db", "no '%s'; say ls, check, merge or expire", argv[1]);
+	return cmd_usage("db", "no '%s'; say ls, check, merge, import or expire", argv[1]);
 }

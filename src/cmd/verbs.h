@@ -223,10 +223,11 @@
 		"repeated\n"                                                                       \
 		"      --skip FUNCTION leave it alone; may be repeated\n"                          \
 		"      --json          the report for programs\n")                                 \
-	X(db, "look after databases: ls, check, merge, expire",                                    \
+	X(db, "look after databases: ls, check, merge, import, expire",                            \
 		"usage: culprit db ls [--json] [FILE]\n"                                           \
 		"       culprit db check [FILE...]\n"                                              \
 		"       culprit db merge -o OUT IN...\n"                                           \
+		"       culprit db import [-o OUT] [-l LABEL] PERF.DATA\n"                         \
 		"       culprit db expire [--age DAYS | --before DATE] [--size BYTES] [FILE]\n")   \
 	X(doctor, "what this machine allows, and how to get the rest",                             \
 		"usage: culprit doctor [--json]\n"                                                 \

@@ -70,9 +70,10 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	a = xcalloc(1, sizeof *a);
 	a->nevents = o->nevents;
 	a->counts = xcalloc(o->nevents, sizeof *a->counts);
-	a->cgroups = cgroups_create(NULL);
-	a->processes = process_table_create(a->cgroups);
-	a->images = image_cache_create("", o->kernel);
+	a->cgroups = cgroups_create(o->recorded ? "" : NULL);
+	a->processes = process_table_create(a->cgroups, o->recorded);
+	a->images = o->recorded ? image_cache_create_recorded(o->recorded)
+				: image_cache_create("", o->kernel);
 	sums_init(&a->sums, o->per_process);
 	bursts_init(&a->bursts);
 	anchor_pool_init(&a->anchors, io_clock_ns(CLOCK_MONOTONIC));
@@ -82,7 +83,9 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	a->only = only_create(o->only, o->nonly, a->images, a->processes);
 	if (o->contexts)
 		a->contexts = contexts_create(a->images, a->processes, o->contexts);
-	a->clock_offset = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
+	a->clock_offset =
+		o->recorded ? o->clock_offset
+			    : (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_MONOTONIC));
 	*out = a;
 	return 0;
 }
@@ -576,6 +579,27 @@ uint64_t attribution_stack(
 			.arg = &j});
 }
 
+void attribution_path(
+	struct attribution *a, const struct sample *s, const struct attribution_path *path)
+{
+	struct journey j = journey_of(a, s->pid, s->time);
+	uint32_t program = program_of(a, j.p);
+	uint64_t offset;
+
+	if (!a->contexts)
+		return;
+	/* Threads of the kernel have no program. */
+	if (program == IMAGE_NUMBER_UNKNOWN && s->kernel)
+		program = place(&j, s->pc, &offset);
+	contexts_path(a->contexts, &(struct context_path){.program = program,
+					   .who = j.who | (uint32_t)s->event << SUM_EVENT_SHIFT,
+					   .pcs = path->pcs,
+					   .n = path->n,
+					   .stack = path->stack,
+					   .place = place_frame,
+					   .arg = &j});
+}
+
 bool attribution_contexts(const struct attribution *a, struct contexts_statistics *out)
 {
 	if (a->contexts)
@@ -659,9 +683,14 @@ uint64_t attribution_refused(const struct attribution *a, size_t event)
 	return a->counts[event].refused;
 }
 
+void attribution_absent(const struct attribution *a, attribution_absent_fn *fn, void *arg)
+{
+	image_cache_absent(a->images, fn, arg);
+}
+
 bool attribution_full(const struct attribution *a)
 {
-	return sums_full(&a->sums);
+	return sums_full(&a->sums) || (a->contexts && contexts_full(a->contexts));
 }
 
 size_t attribution_memory(const struct attribution *a)

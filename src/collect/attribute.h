@@ -7,6 +7,7 @@
 #define CULPRIT_COLLECT_ATTRIBUTE_H
 
 #include "collect/contexts.h"
+#include "image/image.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,12 +21,14 @@ struct err;
 struct only_result;
 struct plugin;
 struct record;
+struct recorded;
 struct sample;
 struct shadow_burst;
 struct shadow_watch;
 struct store;
 struct store_account;
 struct upcall_tuple;
+struct walk_start;
 
 struct attribution_options {
 	size_t nevents;
@@ -36,6 +39,8 @@ struct attribution_options {
 	size_t nplugins;
 	const char *const *only; /* keep bursts of these names only (only.h); none: of all */
 	size_t nonly;
+	struct recorded *recorded; /* NULL: of this machine, now; stays the caller's */
+	int64_t clock_offset;      /* of records, with `recorded`: what CLOCK_REALTIME has more */
 };
 
 int attribution_create(
@@ -60,6 +65,19 @@ void attribution_pair(struct attribution *a, const struct driver_pair *p);
 /* As contexts_stack. */
 uint64_t attribution_stack(
 	struct attribution *a, const struct driver_stack *s, const uint8_t *bytes);
+
+/*
+ * The call path of a sample that is counted already (its `where` is WHERE_COPIED), as it was
+ * recorded: addresses of the kernel, then of the program, innermost first. With `stack` those of
+ * the program are found by it.
+ */
+struct attribution_path {
+	const uint64_t *pcs;
+	size_t n;
+	const struct walk_start *stack;
+};
+void attribution_path(
+	struct attribution *a, const struct sample *s, const struct attribution_path *path);
 
 /* A value or an edge that was found inside the program. */
 void attribution_tuple(struct attribution *a, const struct upcall_tuple *t);
@@ -103,6 +121,10 @@ void attribution_anchors(const struct attribution *a, uint64_t *seen, uint64_t *
 bool attribution_contexts(const struct attribution *a, struct contexts_statistics *out);
 /* Takes over what earlier collections have learned of them. */
 int attribution_load(struct attribution *a, struct store *s, struct err *e);
+
+/* Images whose files are not here, though they have samples since the last flush. */
+typedef void attribution_absent_fn(void *arg, const char *path, const struct image_id *id);
+void attribution_absent(const struct attribution *a, attribution_absent_fn *fn, void *arg);
 
 /* Whether so much has come together that it should be written before it is due. */
 bool attribution_full(const struct attribution *a);

@@ -218,10 +218,10 @@ uint32_t cgroups_by_id(struct cgroups *c, uint32_t id, pid_t pid)
 {
 	const struct id_entry *e;
 
-	if (!id || !c->mount)
+	if (!id)
 		return CGROUP_NONE;
 	e = hmap_get(&c->ids, &id);
-	if (!e && !cgroups_full(c)) {
+	if (!e && c->mount && !cgroups_full(c)) {
 		if (!learn_at(c, id, pid) && !c->walked)
 			walk_all(c);
 		e = hmap_get(&c->ids, &id);

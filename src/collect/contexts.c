@@ -14,8 +14,6 @@
 #define MOST_TABLES ((size_t)16 << 20)
 
 enum {
-	MOST_SAMPLES = 1 << 18,    /* different ones between two flushes */
-	MOST_FRAMES = 1024,        /* of a stack */
 	MOST_WISHES = 8,           /* of one sample, between two flushes */
 	FIRST_FRAME = 256,         /* bytes between the base and who was called first */
 	MOST_JUDGEMENTS = 1 << 20, /* that wait for a flush */
@@ -338,8 +336,7 @@ static bool is_whole(const struct context_stack *s, uint64_t base, const struct 
 	return end == WALK_ROOT || (end == WALK_STRANGE && base - last <= FIRST_FRAME);
 }
 
-/* The sample has this path. */
-static void count_walked(struct contexts *c, const struct context_sample *s, uint32_t node)
+void contexts_count(struct contexts *c, const struct context_sample *s, uint32_t node)
 {
 	struct walked key = {.kernel_offset = s->kernel_offset,
 		.program = s->program,
@@ -348,7 +345,7 @@ static void count_walked(struct contexts *c, const struct context_sample *s, uin
 		.node = node};
 	struct walked *w = hmap_get(&c->walked, &key);
 
-	if (!w && c->walked.n >= MOST_SAMPLES) {
+	if (!w && c->walked.n >= CONTEXTS_SAMPLES) {
 		c->statistics.refused++;
 		return;
 	}
@@ -435,8 +432,7 @@ static void place_frames(struct contexts *c, const struct context_stack *s, uint
 	}
 }
 
-/* A path that does not come to the root, below a node of its own. */
-static uint32_t rootless(struct program *p, struct call_frame *frames, size_t n)
+uint32_t contexts_rootless(struct program *p, struct call_frame *frames, size_t n)
 {
 	frames[n] = (struct call_frame){0};
 	return call_map_path(p->known, NULL, frames, n + 1);
@@ -450,7 +446,7 @@ static void count_sample(struct contexts *c, const struct context_sample *s, uin
 	if (node == CALL_NONE)
 		contexts_sample(c, s, 1, &ask);
 	else
-		count_walked(c, s, node);
+		contexts_count(c, s, node);
 }
 
 static void note_bare_frame(
@@ -490,7 +486,7 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 {
 	struct program *p = contexts_program(c, contexts_key(c, s->sample.program));
 	struct call_prefix prefix = {call_map_tree(p->known), CALL_NONE};
-	struct call_frame frames[MOST_FRAMES + 1];
+	struct call_frame frames[CONTEXTS_FRAMES + 1];
 	uint32_t node = CALL_NONE;
 	size_t below = 0;
 	struct stack_root root;
@@ -515,7 +511,7 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 	c->statistics.ends[end]++;
 	c->statistics.joined += below > 0;
 	if (node == CALL_NONE && !based && n > 1)
-		node = rootless(p, frames, n);
+		node = contexts_rootless(p, frames, n);
 	if (s->stack->learn && !s->stack->alone)
 		count_sample(c, &s->sample, node);
 	if (!based || !s->stack->learn || node == CALL_NONE)
@@ -523,8 +519,7 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 	return ask_of(p->known, root.kind, &frames[0], root.base - s->stack->r[STACK_REGISTER]);
 }
 
-/* Whether threads begin there: frame pointers lead no further, since this code has none. */
-static bool begins_threads(struct contexts *c, uint32_t image, uint64_t offset)
+bool contexts_begins_threads(struct contexts *c, uint32_t image, uint64_t offset)
 {
 	static const char *const names[] = {
 		"__libc_start_call_main", "start_thread", "_start", "__libc_start_main", "clone3"};
@@ -555,17 +550,17 @@ static void take_chain(struct contexts *c, const struct context_stack *s)
 		image = s->place(s->arg, pc - (i > 0), &offset);
 		frames[i] = contexts_frame(c, image, offset, 0);
 	}
-	whole = image != IMAGE_NUMBER_UNKNOWN && begins_threads(c, image, offset);
+	whole = image != IMAGE_NUMBER_UNKNOWN && contexts_begins_threads(c, image, offset);
 	p->number = s->sample.program;
 	c->statistics.ends[whole ? WALK_ROOT : WALK_CUT]++;
-	count_walked(c, &s->sample,
-		whole ? call_map_path(p->known, NULL, frames, i) : rootless(p, frames, i));
+	contexts_count(c, &s->sample,
+		whole ? call_map_path(p->known, NULL, frames, i) : contexts_rootless(p, frames, i));
 }
 
 uint64_t contexts_stack(struct contexts *c, const struct context_stack *s)
 {
 	struct journey j = {c, s};
-	struct walk_frame walked[MOST_FRAMES];
+	struct walk_frame walked[CONTEXTS_FRAMES];
 	struct walk_start start;
 	enum walk_end end;
 	size_t n;
@@ -575,7 +570,7 @@ uint64_t contexts_stack(struct contexts *c, const struct context_stack *s)
 		return 0;
 	}
 	start = start_of(s->stack, s->bytes);
-	end = walk_stack(&start, find_rows, &j, walked, MOST_FRAMES, &n);
+	end = walk_stack(&start, find_rows, &j, walked, CONTEXTS_FRAMES, &n);
 	return take_walk(c, s, walked, n, end);
 }
 
@@ -626,7 +621,7 @@ enum context_wish contexts_sample(
 	struct pending *p = hmap_get(&c->pending, s);
 	enum context_wish wish;
 
-	if (!p && c->pending.n >= MOST_SAMPLES) {
+	if (!p && c->pending.n >= CONTEXTS_SAMPLES) {
 		c->statistics.refused += count;
 		return CONTEXT_WISH_NOTHING;
 	}

@@ -74,6 +74,24 @@ struct context_stack {
 };
 uint64_t contexts_stack(struct contexts *c, const struct context_stack *s);
 
+/*
+ * Counts one sample with a path that was recorded with it: addresses of the kernel, then of the
+ * program, innermost first. With `stack` those of the program are found by it, and not learned
+ * from: nobody says where that stack begins.
+ */
+struct context_path {
+	uint32_t program, who; /* as of context_sample */
+	const uint64_t *pcs;
+	size_t n;
+	const struct walk_start *stack; /* NULL: pcs has all of them */
+	context_place_fn *place;
+	void *arg;
+};
+void contexts_path(struct contexts *c, const struct context_path *p);
+
+/* Whether what waits for a flush should wait no longer. */
+bool contexts_full(const struct contexts *c);
+
 /* Where the program's own stack begins, if samples do not tell; 0: nobody does. */
 bool contexts_knows_stacks(const struct contexts *c, uint64_t owner);
 void contexts_main_stack(struct contexts *c, uint64_t owner, uint64_t start);

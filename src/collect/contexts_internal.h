@@ -8,6 +8,11 @@
 #include "collect/contexts.h"
 #include "collect/stack_roots.h"
 
+enum {
+	CONTEXTS_SAMPLES = 1 << 18, /* different ones between two flushes */
+	CONTEXTS_FRAMES = 1024,     /* of a stack */
+};
+
 struct pending {
 	struct context_sample sample;
 	uint64_t count;
@@ -87,6 +92,15 @@ uint32_t contexts_find(struct contexts *c, const struct context_sample *s, struc
 
 /* The unwind rows of an image; NULL: it has none. */
 const struct frames *contexts_rows(struct contexts *c, uint32_t image);
+
+/* The sample has this path, a node of its program's map. */
+void contexts_count(struct contexts *c, const struct context_sample *s, uint32_t node);
+
+/* A path that does not come to the root, below a node of its own; there is room for one more. */
+uint32_t contexts_rootless(struct program *p, struct call_frame *frames, size_t n);
+
+/* Whether threads begin there: frame pointers lead no further, since this code has none. */
+bool contexts_begins_threads(struct contexts *c, uint32_t image, uint64_t offset);
 
 /* A path that the code allows, where none is known; CALL_NONE. */
 uint32_t contexts_derive(

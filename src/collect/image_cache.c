@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "collect/image_cache_file.h"
 #include "collect/process.h"
+#include "collect/recorded.h"
 #include "image/jit.h"
 #include "image/kernel.h"
 #include "store/edges.h"
@@ -55,6 +56,7 @@ struct image_cache {
 	VEC(uint32_t) held; /* images that hold their file, the oldest first */
 	struct hmap identities, kernel_images, jits;
 	struct kernel *kernel;
+	struct recorded *recorded; /* NULL: of this machine, now */
 	bool hidden, refreshed;
 	struct image *last_kernel;
 	uint32_t last_kernel_number;
@@ -203,6 +205,13 @@ static void remember_file(
 	c->images.p[n].file_serial = mapped_file(t, file)->serial;
 }
 
+static int open_file(const struct image_cache *c, const struct process_table *t, uint32_t file,
+	const struct image_id *id, struct image **out)
+{
+	return c->recorded ? recorded_open(c->recorded, mapped_file(t, file), id, out)
+			   : image_file_open(t, file, id, out);
+}
+
 /* A file that can be opened is what it says it is; one that cannot is what its record says. */
 static uint32_t resolve_file(struct image_cache *c, const struct process_table *t, uint32_t file)
 {
@@ -217,7 +226,7 @@ static uint32_t resolve_file(struct image_cache *c, const struct process_table *
 		remember_file(c, known->number, t, file);
 		return known->number;
 	}
-	if (image_file_open(t, file, &f->build_id, &im) < 0) {
+	if (open_file(c, t, file, &f->build_id, &im) < 0) {
 		n = known ? known->number : add_image(c, IMAGE_ELF, f->path, &f->build_id);
 		c->images.p[n].tried = c->turn;
 		remember_file(c, n, t, file);
@@ -259,7 +268,7 @@ static struct image *reopen(struct image_cache *c, const struct process_table *t
 	if (img->kind != IMAGE_ELF || img->tried == c->turn ||
 		mapped_file(t, img->file)->serial != img->file_serial)
 		return NULL;
-	if (image_file_open(t, img->file, &img->id, &im) < 0) {
+	if (open_file(c, t, img->file, &img->id, &im) < 0) {
 		img->tried = c->turn;
 		return NULL;
 	}
@@ -299,6 +308,16 @@ int image_cache_code(struct image_cache *c, const struct process_table *t, uint3
 	return im ? image_code(im, r, out) : -EAGAIN;
 }
 
+void image_cache_absent(const struct image_cache *c, image_absent_fn *fn, void *arg)
+{
+	for (uint32_t n = IMAGE_NUMBERS; n < c->images.n; n++) {
+		const struct cached_image *img = &c->images.p[n];
+
+		if (img->path && img->kind != IMAGE_JIT && !img->nsegments && img->used == c->flush)
+			fn(arg, img->path, &img->id);
+	}
+}
+
 /* ---- the kernel ---- */
 
 static uint32_t kernel_number(struct image_cache *c, struct image *im)
@@ -315,10 +334,26 @@ static uint32_t kernel_number(struct image_cache *c, struct image *im)
 	return entry->number;
 }
 
+static uint32_t of_recorded_kernel(struct image_cache *c, uint64_t address, uint64_t *offset)
+{
+	struct recorded_part *p = recorded_kernel_at(c->recorded, address, offset);
+
+	if (!p) {
+		*offset = address;
+		return IMAGE_NUMBER_KERNEL;
+	}
+	if (!p->number)
+		p->number =
+			p->im ? kernel_number(c, p->im) : add_image(c, p->kind, p->name, &p->id);
+	return p->number;
+}
+
 uint32_t image_cache_of_kernel(struct image_cache *c, uint64_t address, uint64_t *offset)
 {
 	struct image *im;
 
+	if (c->recorded)
+		return of_recorded_kernel(c, address, offset);
 	if (!c->kernel) {
 		*offset = address;
 		return IMAGE_NUMBER_KERNEL;
@@ -379,7 +414,7 @@ static void read_jit_map(struct image_cache *c, struct jit_entry *e)
 
 void image_cache_expect_memory(struct image_cache *c, const struct process *p)
 {
-	if (p->pid > 0)
+	if (p->pid > 0 && !c->recorded)
 		jit_of(c, p);
 }
 
@@ -387,7 +422,7 @@ uint32_t image_cache_of_memory(struct image_cache *c, const struct process *p, u
 {
 	struct jit_entry *e;
 
-	if (p->pid <= 0)
+	if (p->pid <= 0 || c->recorded)
 		return IMAGE_NUMBER_ANON;
 	e = jit_of(c, p);
 	if (jit_covers(c, e, pc))
@@ -400,10 +435,9 @@ uint32_t image_cache_of_memory(struct image_cache *c, const struct process *p, u
 
 /* ---- the cache ---- */
 
-struct image_cache *image_cache_create(const char *root, bool kernel)
+static struct image_cache *create(void)
 {
 	struct image_cache *c = xcalloc(1, sizeof *c);
-	struct image *vdso;
 
 	hmap_init(&c->identities, sizeof(struct identity_entry),
 		offsetof(struct identity_entry, number));
@@ -414,6 +448,14 @@ struct image_cache *image_cache_create(const char *root, bool kernel)
 	add_image(c, IMAGE_UNKNOWN, "[unknown]", NULL);
 	add_image(c, IMAGE_ANON, "[anon]", NULL);
 	add_image(c, IMAGE_KERNEL, "[kernel]", NULL);
+	return c;
+}
+
+struct image_cache *image_cache_create(const char *root, bool kernel)
+{
+	struct image_cache *c = create();
+	struct image *vdso;
+
 	if (vdso_open(&vdso, NULL) == 0) {
 		add_image(c, IMAGE_VDSO, "[vdso]", image_id(vdso));
 		attach(c, IMAGE_NUMBER_VDSO, vdso, false);
@@ -422,6 +464,15 @@ struct image_cache *image_cache_create(const char *root, bool kernel)
 	}
 	if (kernel && kernel_create(root, &c->kernel, &c->hidden, NULL) < 0)
 		c->hidden = true;
+	return c;
+}
+
+struct image_cache *image_cache_create_recorded(struct recorded *recorded)
+{
+	struct image_cache *c = create();
+
+	c->recorded = recorded;
+	add_image(c, IMAGE_VDSO, "[vdso]", NULL);
 	return c;
 }
 

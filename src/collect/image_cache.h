@@ -22,6 +22,7 @@ struct err;
 struct image_cache;
 struct process;
 struct process_table;
+struct recorded;
 
 /* Numbers that are always there. */
 enum {
@@ -53,6 +54,9 @@ struct cached_image {
 
 /* `root` stands for / where the kernel's symbols are read; "" but in tests. */
 struct image_cache *image_cache_create(const char *root, bool kernel);
+/* Of a recording: nothing is asked of this machine but what `recorded` finds, which stays the
+ * caller's. */
+struct image_cache *image_cache_create_recorded(struct recorded *recorded);
 void image_cache_destroy(struct image_cache *c);
 bool image_cache_kernel_hidden(const struct image_cache *c);
 
@@ -92,6 +96,10 @@ struct image *image_cache_functions(
  */
 int image_cache_code(struct image_cache *c, const struct process_table *t, uint32_t n,
 	const struct range *r, struct buf *out);
+
+/* Files that could not be opened, though the flush under way has samples of them. */
+typedef void image_absent_fn(void *arg, const char *path, const struct image_id *id);
+void image_cache_absent(const struct image_cache *c, image_absent_fn *fn, void *arg);
 
 /* Bytes of functions that may be there for longer, for who asks for them between flushes. */
 void image_cache_keep_tables(struct image_cache *c, size_t bytes);

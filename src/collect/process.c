@@ -60,6 +60,7 @@ struct process_table {
 	uint64_t reaped;
 	size_t eras, files_limit;
 	uint32_t serial, reads;
+	bool recorded; /* on another machine, or before: /proc knows nothing of it */
 };
 
 /* ---- eras ---- */
@@ -159,6 +160,11 @@ static const char *thread_name(const struct process_table *t, const struct era *
 
 /* ---- /proc ---- */
 
+static bool may_read(const struct process_table *t)
+{
+	return !t->recorded && t->reads < READS_MOST;
+}
+
 struct reading {
 	struct process_table *t;
 	struct era *era;
@@ -232,7 +238,7 @@ static bool reread_maps(struct process_table *t, struct era *e, uint64_t time)
 {
 	struct reading r = {.t = t, .era = e, .pid = e->p.pid};
 
-	if (e->p.pid <= 0 || e->ended || e->replaced != UINT64_MAX || t->reads >= READS_MOST ||
+	if (e->p.pid <= 0 || e->ended || e->replaced != UINT64_MAX || !may_read(t) ||
 		time < e->from + SETTLED_NS || (e->read && time < e->read + REREAD_NS))
 		return false;
 	t->reads++;
@@ -246,7 +252,7 @@ static struct era *stranger(struct process_table *t, pid_t pid, uint64_t time)
 	struct era *e = era_create(t, pid, pid < 0 ? PROCESS_EXITING : PROCESS_NAMELESS);
 
 	push_oldest(t, e);
-	if (pid > 0 && e->replaced == UINT64_MAX && t->reads < READS_MOST) {
+	if (pid > 0 && e->replaced == UINT64_MAX && may_read(t)) {
 		t->reads++;
 		read_process(t, e, time + SPACE_SLACK_NS);
 	}
@@ -297,7 +303,8 @@ static void record_fork(struct process_table *t, const struct record *r)
 	e->p.parent = r->task.parent_pid;
 	e->p.started = r->time;
 	e->p.cgroup = parent->p.cgroup;
-	e->space = space_share(parent->space);
+	if (!r->task.exec)
+		e->space = space_share(parent->space);
 	push_era(t, e, r->time);
 }
 
@@ -382,11 +389,12 @@ uint32_t process_table_record(struct process_table *t, const struct record *r)
 
 /* ---- the table ---- */
 
-struct process_table *process_table_create(struct cgroups *cgroups)
+struct process_table *process_table_create(struct cgroups *cgroups, bool recorded)
 {
 	struct process_table *t = xcalloc(1, sizeof *t);
 
 	t->cgroups = cgroups;
+	t->recorded = recorded;
 	t->files_limit = FILES_FIRST;
 	file_table_init(&t->files);
 	hmap_init(&t->pids, sizeof(struct pid_entry), 2 * sizeof(int32_t));
@@ -488,7 +496,7 @@ const char *process_cgroup(struct process_table *t, struct process *p, uint32_t 
 		return cgroups_path(t->cgroups, n);
 	/* Service managers move a process between fork and exec: what was inherited is read once.
 	 */
-	if (p->pid > 0 && !e->cgroup_read && !e->ended && t->reads < READS_MOST &&
+	if (p->pid > 0 && !e->cgroup_read && !e->ended && may_read(t) &&
 		t->now > p->started + SETTLED_NS) {
 		t->reads++;
 		e->cgroup_read = true;
@@ -569,7 +577,8 @@ void process_table_sweep(struct process_table *t, uint64_t now)
 	for (struct pid_entry *entry = NULL; (entry = hmap_next(&t->pids, entry));) {
 		struct era *e = entry->newest;
 
-		if (entry->pid > 0 && !e->ended && kill(entry->pid, 0) < 0 && errno == ESRCH)
+		if (!t->recorded && entry->pid > 0 && !e->ended && kill(entry->pid, 0) < 0 &&
+			errno == ESRCH)
 			end_era(t, e, now);
 	}
 }

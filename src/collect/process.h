@@ -41,8 +41,8 @@ struct process {
 	uint32_t filed, filed_turn;
 };
 
-/* `cgroups` stays the caller's. */
-struct process_table *process_table_create(struct cgroups *cgroups);
+/* `cgroups` stays the caller's. Where records are of another time or machine /proc is not read. */
+struct process_table *process_table_create(struct cgroups *cgroups, bool recorded);
 void process_table_destroy(struct process_table *t);
 
 /* Reads all processes of /proc (only_pid 0), or one of them that may be named by a thread. */

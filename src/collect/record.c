@@ -140,13 +140,19 @@ static void parse_mmap2(struct cursor *c, uint16_t misc, bool build_ids, struct 
 	}
 	prot = cursor_u32(c);
 	cursor_skip(c, 4); /* flags */
-	if (!(prot & PROT_EXEC))
+	if (!(prot & PROT_EXEC) && !r->mmap.kernel)
 		r->kind = RECORD_OTHER;
 	r->mmap.path = cursor_str(c);
 }
 
-static void parse_task(struct cursor *c, enum record_kind kind, struct record *r)
+/* perf makes up forks of what ran before (this bit is the same as that of COMM_EXEC). */
+#ifndef PERF_RECORD_MISC_FORK_EXEC
+#define PERF_RECORD_MISC_FORK_EXEC (1 << 13)
+#endif
+
+static void parse_task(struct cursor *c, uint16_t misc, enum record_kind kind, struct record *r)
 {
+	r->task.exec = misc & PERF_RECORD_MISC_FORK_EXEC;
 	r->kind = kind;
 	r->pid = (int32_t)cursor_u32(c);
 	r->task.parent_pid = (int32_t)cursor_u32(c);
@@ -181,10 +187,10 @@ static void parse_body(
 		r->comm.name = cursor_str(c);
 		break;
 	case PERF_RECORD_FORK:
-		parse_task(c, RECORD_FORK, r);
+		parse_task(c, misc, RECORD_FORK, r);
 		break;
 	case PERF_RECORD_EXIT:
-		parse_task(c, RECORD_EXIT, r);
+		parse_task(c, misc, RECORD_EXIT, r);
 		break;
 	case PERF_RECORD_LOST:
 		r->kind = RECORD_LOST;
@@ -237,6 +243,25 @@ int record_parse(const void *p, size_t n, bool build_ids, struct record *out, si
 		parse_body(&inner, type, misc, build_ids, &r);
 		body = inner;
 	}
+	if (body.failed)
+		return -EBADMSG;
+	*out = r;
+	return 0;
+}
+
+int record_parse_foreign(
+	const void *p, size_t n, size_t trailer, bool build_ids, struct record *out)
+{
+	struct cursor c = cursor_over(p, n), body;
+	uint32_t type = cursor_u32(&c);
+	uint16_t misc = cursor_u16(&c);
+	struct record r = {0};
+
+	cursor_skip(&c, 2);
+	if (c.failed || cursor_left(&c) < trailer)
+		return -EBADMSG;
+	body = cursor_slice(&c, cursor_left(&c) - trailer);
+	parse_body(&body, type, misc, build_ids, &r);
 	if (body.failed)
 		return -EBADMSG;
 	*out = r;

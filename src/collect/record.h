@@ -75,7 +75,8 @@ struct record {
 		} comm;
 		struct {
 			int32_t parent_pid, parent_tid;
-		} task; /* FORK and EXIT */
+			bool exec; /* a fork that perf made up: its address space is told anew */
+		} task;            /* FORK and EXIT */
 		struct {
 			uint64_t lost;
 		} lost;
@@ -92,5 +93,13 @@ struct record {
  * one has none: the kernel forgets to take back what it said for another event (sampler_open.c).
  */
 int record_parse(const void *p, size_t n, bool build_ids, struct record *out, size_t *size);
+
+/*
+ * A record that is no sample, all n bytes of it, of an event with another trailer than ours: that
+ * many bytes at its end are left alone, so who was sampled, when and by which event is known only
+ * where the record itself says so.
+ */
+int record_parse_foreign(
+	const void *p, size_t n, size_t trailer, bool build_ids, struct record *out);
 
 #endif

@@ -10,6 +10,13 @@ void record_queue_deinit(struct record_queue *q)
 	vec_deinit(&q->places);
 }
 
+void record_queue_put(struct record_queue *q, uint64_t time, const void *bytes, size_t size)
+{
+	*vec_add(&q->places) =
+		(struct record_place){.time = time, .offset = q->bytes.n, .size = size};
+	buf_put(&q->bytes, bytes, size);
+}
+
 void record_queue_add(struct record_queue *q, const void *record, size_t size)
 {
 	struct record r;
@@ -17,9 +24,7 @@ void record_queue_add(struct record_queue *q, const void *record, size_t size)
 
 	if (record_parse(record, size, q->build_ids, &r, &length) < 0 || r.kind == RECORD_OTHER)
 		return;
-	*vec_add(&q->places) =
-		(struct record_place){.time = r.time, .offset = q->bytes.n, .size = length};
-	buf_put(&q->bytes, record, length);
+	record_queue_put(q, r.time, record, length);
 }
 
 static int by_time(const void *a, const void *b)
@@ -56,19 +61,40 @@ static void forget(struct record_queue *q, size_t n)
 	q->bytes.n = to;
 }
 
-void record_queue_deliver(struct record_queue *q, uint64_t until,
-	void (*fn)(void *arg, const struct record *r), void *arg)
+void record_queue_take(struct record_queue *q, uint64_t until, record_bytes_fn *fn, void *arg)
 {
 	size_t n = 0;
 
 	vec_sort(&q->places, by_time);
 	for (; n < q->places.n && q->places.p[n].time <= until; n++) {
 		const struct record_place *p = &q->places.p[n];
-		struct record r;
-		size_t length;
 
-		if (record_parse(q->bytes.p + p->offset, p->size, q->build_ids, &r, &length) == 0)
-			fn(arg, &r);
+		fn(arg, p->time, q->bytes.p + p->offset, p->size);
 	}
 	forget(q, n);
+}
+
+struct delivery {
+	const struct record_queue *q;
+	void (*fn)(void *arg, const struct record *r);
+	void *arg;
+};
+
+static void deliver(void *arg, uint64_t time, const uint8_t *bytes, size_t size)
+{
+	const struct delivery *d = arg;
+	struct record r;
+	size_t length;
+
+	(void)time;
+	if (record_parse(bytes, size, d->q->build_ids, &r, &length) == 0)
+		d->fn(d->arg, &r);
+}
+
+void record_queue_deliver(struct record_queue *q, uint64_t until,
+	void (*fn)(void *arg, const struct record *r), void *arg)
+{
+	struct delivery d = {q, fn, arg};
+
+	record_queue_take(q, until, deliver, &d);
 }

@@ -25,6 +25,11 @@ struct record_queue {
 
 void record_queue_deinit(struct record_queue *q);
 
+/* Takes a copy, whatever it is. */
+void record_queue_put(struct record_queue *q, uint64_t time, const void *bytes, size_t size);
+typedef void record_bytes_fn(void *arg, uint64_t time, const uint8_t *bytes, size_t size);
+void record_queue_take(struct record_queue *q, uint64_t until, record_bytes_fn *fn, void *arg);
+
 /* Takes a copy. Records that cannot be parsed or say nothing to us are left out. */
 void record_queue_add(struct record_queue *q, const void *record, size_t size);
 

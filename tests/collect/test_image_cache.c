@@ -61,7 +61,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	cgroups = cgroups_create("");
-	t = process_table_create(cgroups);
+	t = process_table_create(cgroups, false);
 	c = image_cache_create("", false);
 	return 0;
 }

@@ -50,7 +50,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	cgroups = cgroups_create(NULL);
-	processes = process_table_create(cgroups);
+	processes = process_table_create(cgroups, false);
 	images = image_cache_create("", false);
 	process_table_scan(processes, getpid());
 	now = io_clock_ns(CLOCK_MONOTONIC);

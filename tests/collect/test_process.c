@@ -27,7 +27,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	cgroups = cgroups_create("");
-	t = process_table_create(cgroups);
+	t = process_table_create(cgroups, false);
 	return 0;
 }
 
@@ -558,7 +558,7 @@ static void test_cgroup_of_process(void **state)
 static void test_cgroup_record(void **state)
 {
 	struct cgroups *c = cgroups_create("/nowhere");
-	struct process_table *table = process_table_create(c);
+	struct process_table *table = process_table_create(c, false);
 	struct record r = {
 		.kind = RECORD_CGROUP, .time = 5 * US, .cgroup = {.id = 0x77, .path = "/told"}};
 

@@ -1,0 +1,92 @@
+# culprit db import: recordings of perf, against what perf itself says of them.
+bats_require_minimum_version 1.5.0
+
+setup() {
+	load lib
+	common_setup
+	export HOME=$dir # perf keeps copies of files there
+}
+
+perf_record() { # [OPTION...] COMMAND...
+	perf record -q -F 999 "$@" 2>/dev/null || skip "perf cannot record here"
+}
+
+import() { # FILE
+	rm -f "$db"
+	"$CULPRIT" db import -o "$db" "$1" 2>notes
+	cat notes >&2
+	[ "$("$CULPRIT" db check "$db")" = "$db: no faults" ]
+}
+
+# "EVENT SAMPLES NAME" of all, by image, and by procedure of those that perf and we name alike.
+said_by_perf() { # FILE KEY
+	perf report -i "$1" --stdio -n --no-children -g none -F "sample,$2" -t ';' 2>/dev/null |
+		sed -n "s/^# Samples:.*of event '\([^':]*\).*/event \1/p; /^#/d; /^\$/d; /;/p" |
+		sed 's/; *\[[.k]\] /;/; s/\[kernel[^]]*\]/[kernel]/; s/ *$//' |
+		awk -F'; *' '/^event /{e = substr($0, 7); next} {sub(".*/", "", $2); n[e " " $2] += $1}
+			END {for (k in n) print k, n[k]}' | sort
+}
+
+said_by_us() { # BY FIELD
+	top --by "$1" -n 100000 | jq -r ".rows[] | [.event, (.$2 | sub(\".*/\"; \"\")), .samples] | join(\" \")" | sort
+}
+
+# Images have the same samples, and procedures of the program, but stubs, which perf has no names for.
+same() { # FILE PROGRAM
+	import "$1"
+	said_by_perf "$1" dso > theirs
+	said_by_us image image > ours
+	diff theirs ours
+	perf report -i "$1" --stdio -n --no-children -g none --dsos "$2" -F sample,sym -t ';' 2>/dev/null |
+		sed -n 's/^ *\([0-9]*\) *; *\[.\] \([^ ]*\) *$/\2 \1/p' | grep -v '^_init ' | sort > theirs
+	top --by procedure -n 100000 --image "*/$2" | jq -r '.rows[] | [.procedure, .samples] | join(" ")' | grep -v '@plt ' | sort > ours
+	[ -s ours ]
+	diff theirs ours
+}
+
+@test "samples are those of perf: a command, threads, the machine" {
+	perf_record -o plain.data "$programs/shares" 0.3
+	same plain.data shares
+	[ "$("$CULPRIT" db ls "$db" --json | jq -r '.epochs[0].label')" = \
+		"perf record -q -F 999 -o plain.data $programs/shares 0.3" ]
+	perf_record --per-thread -o thread.data "$programs/callers" 0.2
+	same thread.data callers
+	perf_record -a -z -o all.data "$programs/forker" 1
+	import all.data
+	for what in ' forker ' ' '; do # what others run meanwhile is called differently
+		theirs=$(said_by_perf all.data dso | awk "/$what/ {n += \$NF} END {print n}")
+		[ "$theirs" -gt 0 ]
+		[ "$theirs" = "$(said_by_us image image | awk "/$what/ {n += \$NF} END {print n}")" ]
+	done
+}
+
+@test "call chains become call paths, also of a stream" {
+	gcc -O1 -fno-omit-frame-pointer -I"$root/tests/e2e/programs" -o chained "$root/tests/e2e/programs/callers.c" -lpthread
+	perf_record -g -o - ./chained 0.5 > stream
+	same stream chained
+	perf script -i stream -F ip,sym 2>/dev/null | awk -v RS= '/second/ {n++} END {print n}' > theirs
+	"$CULPRIT" export -i "$db" -f folded | awk '/;second;/ {n += $NF} END {print n}' > ours
+	diff theirs ours
+	"$CULPRIT" db import -o both.db - < stream
+	"$CULPRIT" db import -o both.db --label again stream
+	[ "$("$CULPRIT" db ls both.db --json | jq -c '[.epochs[].label == "again"] | sort')" = '[false,true]' ]
+}
+
+@test "what is no recording of perf leaves nothing" {
+	perf_record -o plain.data true
+	size=$(stat -c %s plain.data)
+	head -c $((size / 2)) plain.data > cut.data
+	head -c 64 plain.data > header.data
+	printf '2ELIFREP0000000000000000' > big.data
+	printf 'PERFFILE0000000000000000' > old.data
+	: > empty.data
+	for f in cut header big old empty none; do
+		run "$CULPRIT" db import -o "$db" $f.data
+		[ "$status" -eq 2 ]
+		[ "${#lines[@]}" -eq 1 ]
+		[ ! -e "$db" ]
+	done
+	run "$CULPRIT" db import "$root/Makefile"
+	[ "$status" -eq 2 ]
+	[[ "$output" =~ "no recording of perf" ]]
+}
