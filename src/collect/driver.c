@@ -428,15 +428,15 @@ void driver_stacks(struct driver *d, uint64_t until, driver_stack_fn *fn, void *
 void driver_want(struct driver *d, const struct sample *s)
 {
 	if (d->seen)
-		__atomic_store_n(&d->seen->mark[s->where >> WHERE_SLOT_SHIFT], DRIVER_WANTED,
+		__atomic_store_n(&d->seen->slot[s->where >> WHERE_SLOT_SHIFT].mark, DRIVER_WANTED,
 			__ATOMIC_RELAXED);
 }
 
 void driver_ask(struct driver *d, const struct sample *s, uint64_t ask)
 {
 	if (d->seen)
-		__atomic_store_n(&d->seen->ask[s->where >> WHERE_SLOT_SHIFT], ask | ASK_ANSWERED,
-			__ATOMIC_RELAXED);
+		__atomic_store_n(&d->seen->slot[s->where >> WHERE_SLOT_SHIFT].ask,
+			ask | ASK_ANSWERED, __ATOMIC_RELAXED);
 }
 
 /* What the context of a stack would have told, as the kernel hashes it. */
@@ -458,14 +458,15 @@ static uint64_t hash_told(const struct driver_stack *s, const uint8_t *bytes, ui
 
 static void mark_told(struct driver *d, uint64_t hash)
 {
-	uint32_t *told = d->seen->told, mark = DRIVER_MARK(hash);
+	struct driver_slot *slots = d->seen->slot;
+	uint32_t mark = DRIVER_MARK(hash);
 	size_t slot = DRIVER_SLOT(hash), other = slot ^ 1;
 
-	if (told[slot] == mark || told[other] == mark)
+	if (slots[slot].told == mark || slots[other].told == mark)
 		return;
-	if (told[slot])
-		slot = told[other] ? slot ^ (mark >> 31) : other;
-	__atomic_store_n(&told[slot], mark, __ATOMIC_RELAXED);
+	if (slots[slot].told)
+		slot = slots[other].told ? slot ^ (mark >> 31) : other;
+	__atomic_store_n(&slots[slot].told, mark, __ATOMIC_RELAXED);
 }
 
 void driver_answer(
@@ -474,11 +475,11 @@ void driver_answer(
 	size_t slot = s->context.where >> WHERE_SLOT_SHIFT;
 
 	/* In the meantime it may have become another's. */
-	if (!d->seen || d->seen->mark[slot] != DRIVER_MARK(s->hash))
+	if (!d->seen || d->seen->slot[slot].mark != DRIVER_MARK(s->hash))
 		return;
 	if (ASK_AT(ask, 0))
 		mark_told(d, hash_told(s, bytes, ask));
-	__atomic_store_n(&d->seen->ask[slot], ask | ASK_ANSWERED, __ATOMIC_RELAXED);
+	__atomic_store_n(&d->seen->slot[slot].ask, ask | ASK_ANSWERED, __ATOMIC_RELAXED);
 }
 
 bool driver_hurries(const struct driver *d)

@@ -144,11 +144,15 @@ struct driver_context_bucket {
 #define ASK_AT(ask, i) ((ask) >> 16 * (i)&0xffff)
 #define ASK_ANSWERED   (1ull << 63)
 
+/* What belongs together is one load that misses caches and TLB: slots come in pairs. */
+struct driver_slot {
+	u64 ask;
+	u32 mark; /* a part of a hash; 0: free */
+	u32 told; /* the same of a context with what it told, in a place of its own */
+};
+
 struct driver_seen {
-	u32 mark[DRIVER_SEEN]; /* a part of a hash; 0: free */
-	u32 told[DRIVER_SEEN]; /* the same of contexts with what they told, in places of their own
-				*/
-	u64 ask[DRIVER_SEEN];
+	struct driver_slot slot[DRIVER_SEEN];
 };
 
 /* Goes on with an address; 0 to begin with. */

@@ -116,13 +116,13 @@ struct spot {
 /* Whether callers were told that nobody has told before. */
 static __always_inline bool is_told_new(const struct place *p, u64 told, struct spot *spot)
 {
-	const struct driver_seen *s = spot->seen;
+	const struct driver_slot *s = spot->seen->slot;
 	u64 h = DRIVER_HASH_BOTH(p->hash, told);
 	u32 slot = DRIVER_SLOT(h), other = slot ^ 1, mark = DRIVER_MARK(h);
 
-	if (s->told[slot] == mark || s->told[other] == mark)
+	if (s[slot].told == mark || s[other].told == mark)
 		return false;
-	spot->told_slot = !s->told[slot] ? slot : !s->told[other] ? other : slot ^ (mark >> 31);
+	spot->told_slot = !s[slot].told ? slot : !s[other].told ? other : slot ^ (mark >> 31);
 	spot->told_mark = mark;
 	return true;
 }
@@ -135,28 +135,29 @@ static __always_inline u32 novelty_of(
 	const struct task_struct *task, struct key *k, const struct place *p, struct spot *spot)
 {
 	u32 zero = 0, slot, other, why = WHY_LEARN;
-	struct driver_seen *s = bpf_map_lookup_elem(&seen, &zero);
+	const struct driver_slot *s;
 
 	slot = DRIVER_SLOT(p->hash);
 	other = slot ^ 1;
 	spot->mark = DRIVER_MARK(p->hash);
-	spot->seen = s;
-	if (!s)
+	spot->seen = bpf_map_lookup_elem(&seen, &zero);
+	if (!spot->seen)
 		return 0;
-	if (s->mark[slot] == spot->mark || s->mark[other] == spot->mark) {
+	s = spot->seen->slot;
+	if (s[slot].mark == spot->mark || s[other].mark == spot->mark) {
 		u64 ask;
 
-		slot = s->mark[slot] == spot->mark ? slot : other;
-		ask = s->ask[slot];
+		slot = s[slot].mark == spot->mark ? slot : other;
+		ask = s[slot].ask;
 		why = ask ? 0 : WHY_LEARN | WHY_AGAIN;
 		if (ASK_AT(ask, 0) && p->kind != WHERE_OTHER &&
 			is_told_new(p, tell_callers(task->mm, p, ask, &k->context), spot))
 			why = WHY_LEARN;
-	} else if (s->mark[slot] == DRIVER_WANTED || s->mark[other] == DRIVER_WANTED) {
-		slot = s->mark[slot] == DRIVER_WANTED ? slot : other;
+	} else if (s[slot].mark == DRIVER_WANTED || s[other].mark == DRIVER_WANTED) {
+		slot = s[slot].mark == DRIVER_WANTED ? slot : other;
 		why |= WHY_WANTED;
-	} else if (s->mark[slot]) {
-		slot = s->mark[other] ? slot ^ (spot->mark >> 31) : other;
+	} else if (s[slot].mark) {
+		slot = s[other].mark ? slot ^ (spot->mark >> 31) : other;
 	}
 	spot->slot = slot;
 	k->context.where |= (u64)slot << WHERE_SLOT_SHIFT;
@@ -165,14 +166,14 @@ static __always_inline u32 novelty_of(
 
 static __always_inline void note_seen(const struct spot *spot)
 {
-	u32 slot = spot->slot % DRIVER_SEEN;
+	struct driver_slot *s = &spot->seen->slot[spot->slot % DRIVER_SEEN];
 
 	if (spot->told_mark)
-		spot->seen->told[spot->told_slot % DRIVER_SEEN] = spot->told_mark;
-	if (spot->seen->mark[slot] == spot->mark)
+		spot->seen->slot[spot->told_slot % DRIVER_SEEN].told = spot->told_mark;
+	if (s->mark == spot->mark)
 		return;
-	spot->seen->mark[slot] = spot->mark;
-	spot->seen->ask[slot] = 0;
+	s->mark = spot->mark;
+	s->ask = 0;
 }
 
 /* ---- copies of stacks ---- */
