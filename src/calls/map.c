@@ -147,6 +147,15 @@ uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 	return best ? best->node : CALL_NONE;
 }
 
+uint32_t call_map_paths_at(
+	const struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
+{
+	struct place_key key = call_map_key(kind, frame);
+	const struct place *p = hmap_get(&m->places, &key);
+
+	return p ? p->n : 0;
+}
+
 /* ---- learning ---- */
 
 uint32_t call_map_call(struct call_map *m, uint32_t node, const struct call_frame *f)

@@ -14,8 +14,6 @@
 #define MOST_TABLES ((size_t)16 << 20)
 
 enum {
-	MOST_WISHES = 8,           /* of one sample, between two flushes */
-	FIRST_FRAME = 256,         /* bytes between the base and who was called first */
 	MOST_JUDGEMENTS = 1 << 20, /* that wait for a flush */
 	MAIN_STACK = 64 << 20,     /* bytes of a program's own stack, at most */
 	COROUTINE = 1 << 20,       /* bytes of a stack whose size nobody knows, at most */
@@ -33,7 +31,9 @@ struct contexts *contexts_create(
 	c->images = images;
 	c->processes = processes;
 	c->how = how;
-	hmap_init(&c->pending, sizeof(struct pending), sizeof(struct context_sample));
+	c->instructions = xcalloc(CONTEXTS_INSTRUCTIONS, sizeof *c->instructions);
+	hmap_init(&c->pending, sizeof(struct pending), sizeof(struct placed));
+	hmap_init(&c->unplaced, sizeof(struct unplaced), sizeof(struct context_sample));
 	hmap_init(&c->walked, sizeof(struct walked), offsetof(struct walked, count));
 	hmap_init(&c->frames, sizeof(struct image_frames), sizeof(uint64_t));
 	hmap_init(&c->bare, sizeof(struct bare_frame), offsetof(struct bare_frame, size));
@@ -58,7 +58,9 @@ void contexts_destroy(struct contexts *c)
 	}
 	call_sites_destroy(c->sites);
 	call_callers_destroy(c->callers);
+	free(c->instructions);
 	hmap_deinit(&c->pending);
+	hmap_deinit(&c->unplaced);
 	hmap_deinit(&c->walked);
 	hmap_deinit(&c->frames);
 	hmap_deinit(&c->bare);
@@ -97,18 +99,29 @@ const struct frames *contexts_rows(struct contexts *c, uint32_t image)
 	return f->frames;
 }
 
-/* The procedure at an address, 0 when there is none. */
-static uint64_t procedure_at(struct contexts *c, uint32_t image, uint64_t vaddr)
+bool contexts_procedure(struct contexts *c, uint32_t image, uint64_t vaddr, uint64_t *start)
 {
 	const struct cached_image *img = image_cache_get(c->images, image);
 	ssize_t found = footprint_find(&img->footprint, vaddr);
-	uint64_t start;
 	struct image *im;
 
-	if (found >= 0)
-		return img->footprint.procedures.p[found].start;
+	*start = 0;
+	if (found >= 0) {
+		*start = img->footprint.procedures.p[found].start;
+		return true;
+	}
 	im = image_cache_functions(c->images, c->processes, image);
-	return im && image_procedure_start(im, vaddr, &start) ? start : 0;
+	if (im && !image_procedure_start(im, vaddr, start))
+		*start = 0;
+	return im;
+}
+
+void contexts_name(struct contexts *c, uint32_t image, uint64_t procedure)
+{
+	struct called_procedure seen = {.vaddr = procedure, .image = image};
+
+	if (procedure)
+		hmap_put(&c->procedures, &seen, NULL);
 }
 
 struct program *contexts_program(struct contexts *c, uint64_t key)
@@ -127,129 +140,13 @@ struct call_frame contexts_frame(
 {
 	const struct cached_image *img = image_cache_get(c->images, image);
 	struct call_frame f = {.image = contexts_key(c, image), .height = height};
-	struct called_procedure seen = {.image = image};
 	uint64_t vaddr;
 
 	if (image == IMAGE_NUMBER_UNKNOWN || !cached_image_address(img, offset, &vaddr))
 		return f;
-	f.procedure = procedure_at(c, image, vaddr);
-	seen.vaddr = f.procedure;
-	if (f.procedure)
-		hmap_put(&c->procedures, &seen, NULL);
+	contexts_procedure(c, image, vaddr, &f.procedure);
+	contexts_name(c, image, f.procedure);
 	return f;
-}
-
-/* ---- paths of samples ---- */
-
-static bool bare_frame_size(
-	const struct contexts *c, uint32_t image, uint64_t vaddr, uint64_t *size)
-{
-	struct bare_frame key = {.image = contexts_key(c, image), .vaddr = vaddr};
-	const struct bare_frame *known = hmap_get(&c->bare, &key);
-
-	*size = known ? known->size : 0;
-	return known;
-}
-
-/*
- * How far the frame's address is above the stack pointer; false when the rows do not tell it from
- * what was sampled. Where the stack is matters to no rule, so it is put anywhere.
- */
-static bool frame_size(struct contexts *c, const struct context_sample *s, uint64_t *size)
-{
-	const struct cached_image *img = image_cache_get(c->images, s->image);
-	const struct frames *f = contexts_rows(c, s->image);
-	uint64_t frame = s->where >> WHERE_FRAME_SHIFT & WHERE_FRAME, cfa;
-	uint64_t registers[FRAME_REGISTERS] = {[FRAME_RSP] = 1ull << 46};
-	uint32_t known = 1u << FRAME_RSP | 1u << FRAME_RIP | (frame ? 1u << FRAME_RBP : 0);
-	const struct frame_rule *r;
-
-	/* Code made at run time is walked by frame pointers (calls/walk.c). */
-	if (!f && (img->kind == IMAGE_JIT || img->kind == IMAGE_ANON)) {
-		*size = 8 * frame + 16;
-		return frame;
-	}
-	if (!f || !cached_image_address(img, s->offset, &registers[FRAME_RIP]))
-		return false;
-	registers[FRAME_RBP] = registers[FRAME_RSP] + 8 * frame;
-	r = frames_at(f, registers[FRAME_RIP]);
-	if (!r)
-		return bare_frame_size(c, s->image, registers[FRAME_RIP], size);
-	if (!walk_cfa(f, r, registers, known, &cfa))
-		return false;
-	*size = cfa - registers[FRAME_RSP];
-	return true;
-}
-
-static enum stack_kind kind_of(uint64_t where)
-{
-	return (enum stack_kind)(where >> WHERE_KIND_SHIFT & WHERE_KIND);
-}
-
-/* How far the stack pointer is below which base; false when nobody knows the stack. */
-static bool find_stack(const struct contexts *c, const struct context_sample *s,
-	enum stack_kind *kind, uint64_t *depth)
-{
-	const struct stack_root *root;
-
-	*kind = kind_of(s->where);
-	*depth = 8 * (s->where & WHERE_HEIGHT);
-	if (*kind != STACK_OTHER)
-		return true;
-	root = stack_roots_find(&c->roots, s->owner, s->sp);
-	if (!root)
-		return false;
-	*kind = root->kind;
-	*depth = root->base - s->sp;
-	return true;
-}
-
-/* The sample's frame, and callers if they were told; false when the height is not known. */
-static bool frames_of_sample(struct contexts *c, const struct context_sample *s,
-	enum stack_kind *kind, struct call_frame *frame, struct call_told *callers)
-{
-	uint64_t depth = 0, size = 0;
-	bool told = find_stack(c, s, kind, &depth);
-
-	/* Who begins the stack need have no rows. */
-	if (told && !frame_size(c, s, &size)) {
-		told = depth <= FIRST_FRAME;
-		size = depth;
-	}
-	*frame = contexts_frame(c, s->image, s->offset, told ? (int64_t)(depth - size) : 0);
-	callers->n = 0;
-	for (; told && callers->n < CALL_TOLD && s->callers[callers->n].at; callers->n++) {
-		const struct context_caller *by = &s->callers[callers->n];
-
-		callers->callers[callers->n] = contexts_frame(
-			c, by->image, by->offset, (int64_t)depth - 8 * (int64_t)by->at);
-	}
-	return told;
-}
-
-/* The path as far as it was seen; CALL_NONE, and the height too may not be known. */
-static uint32_t find_seen(struct contexts *c, const struct context_sample *s, enum stack_kind *kind,
-	struct call_frame *f, struct call_told *told, uint32_t *others)
-{
-	const struct program *program = contexts_program(c, contexts_key(c, s->program));
-
-	*others = 0;
-	if (!frames_of_sample(c, s, kind, f, told))
-		return CALL_NONE;
-	return call_map_find_called(program->known, *kind, f, told, others);
-}
-
-uint32_t contexts_find(struct contexts *c, const struct context_sample *s, struct call_frame *f,
-	bool *seen, uint32_t *others)
-{
-	enum stack_kind kind;
-	struct call_told told;
-	uint32_t path = find_seen(c, s, &kind, f, &told, others);
-
-	*seen = path != CALL_NONE;
-	if (*seen || !f->height)
-		return path;
-	return call_map_guess(contexts_program(c, contexts_key(c, s->program))->known, kind, f);
 }
 
 /* ---- stacks ---- */
@@ -319,7 +216,7 @@ void contexts_judge(struct contexts *c, const struct judgement *j)
 	struct call_answer answer;
 	enum stack_kind kind;
 
-	if (frames_of_sample(c, &j->sample, &kind, &frame, &told))
+	if (contexts_frames(c, &j->sample, &kind, &frame, &told))
 		verdict = call_map_judge(p->known, kind, &frame, &told, j->node, &answer);
 	count_verdict(c, p, j->sample.program, verdict);
 }
@@ -333,12 +230,12 @@ static bool is_whole(const struct context_stack *s, uint64_t base, const struct 
 {
 	uint64_t last = n > 1 ? frames[n - 2].cfa : s->stack->r[STACK_REGISTER];
 
-	return end == WALK_ROOT || (end == WALK_STRANGE && base - last <= FIRST_FRAME);
+	return end == WALK_ROOT || (end == WALK_STRANGE && base - last <= CONTEXTS_FIRST_FRAME);
 }
 
 void contexts_count(struct contexts *c, const struct context_sample *s, uint32_t node)
 {
-	struct walked key = {.kernel_offset = s->kernel_offset,
+	struct walked key = {.kernel_procedure = contexts_kernel_procedure(c, s),
 		.program = s->program,
 		.who = s->who,
 		.kernel = s->kernel,
@@ -382,7 +279,7 @@ static uint32_t take_whole(struct contexts *c, const struct context_stack *s, en
 static enum walk_end find_root(
 	const struct context_stack *s, struct walk_frame *walked, size_t *n, enum walk_end end)
 {
-	enum stack_kind kind = kind_of(s->sample.where);
+	enum stack_kind kind = contexts_stack_kind(s->sample.where);
 	uint64_t offset;
 
 	if (end == WALK_ROOT || (kind != STACK_SIGNAL && kind != STACK_OTHER))
@@ -406,7 +303,8 @@ static bool find_base(struct contexts *c, const struct context_stack *s,
 	uint64_t first = walked[n - 1].cfa || n == 1 ? walked[n - 1].cfa : walked[n - 2].cfa;
 	const struct stack_root *root;
 
-	*out = (struct stack_root){.base = s->stack->base, .kind = kind_of(s->sample.where)};
+	*out = (struct stack_root){
+		.base = s->stack->base, .kind = contexts_stack_kind(s->sample.where)};
 	if (out->kind != STACK_OTHER)
 		return true;
 	root = stack_roots_find(&c->roots, s->sample.owner, s->sample.sp);
@@ -463,22 +361,14 @@ static void note_bare_frame(
 	known->size = first->cfa - s->stack->r[STACK_REGISTER];
 }
 
-/* What samples of a place should tell, so far above the stack pointer as the driver wants it. */
+/* What samples of a place should tell. */
 static uint64_t ask_of(const struct call_map *known, enum stack_kind kind,
 	const struct call_frame *f, uint64_t depth)
 {
 	int64_t heights[CALL_TOLD];
 	size_t n = kind == STACK_OTHER ? 0 : call_map_ask(known, kind, f, heights);
-	uint64_t ask = 0;
-	unsigned to = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		int64_t at = ((int64_t)depth - heights[i]) / 8;
-
-		if (at > 0 && at <= 0xffff)
-			ask |= (uint64_t)at << 16 * to++;
-	}
-	return ask;
+	return contexts_ask(heights, n, depth);
 }
 
 static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
@@ -572,68 +462,6 @@ uint64_t contexts_stack(struct contexts *c, const struct context_stack *s)
 	start = start_of(s->stack, s->bytes);
 	end = walk_stack(&start, find_rows, &j, walked, CONTEXTS_FRAMES, &n);
 	return take_walk(c, s, walked, n, end);
-}
-
-/* ---- samples ---- */
-
-bool contexts_in_kernel_thread(const struct context_sample *s)
-{
-	return s->kernel && s->image == IMAGE_NUMBER_UNKNOWN && !s->offset;
-}
-
-/* Whether the sample has told what is asked for. */
-static bool has_told(const struct context_sample *s, uint64_t ask)
-{
-	for (unsigned i = 0; i < DRIVER_CALLERS; i++)
-		if (s->callers[i].at != ASK_AT(ask, i))
-			return false;
-	return true;
-}
-
-/* What is not known, or could be known better; asked again when the map has learned. */
-static enum context_wish wish_of(
-	struct contexts *c, const struct context_sample *s, const struct program *p, uint64_t *ask)
-{
-	enum stack_kind kind;
-	struct call_told told;
-	struct call_frame f;
-	uint32_t others;
-
-	if (contexts_in_kernel_thread(s))
-		return CONTEXT_WISH_NOTHING;
-	if (find_seen(c, s, &kind, &f, &told, &others) == CALL_NONE)
-		return CONTEXT_WISH_STACK;
-	*ask = kind == kind_of(s->where) ? ask_of(p->known, kind, &f, 8 * (s->where & WHERE_HEIGHT))
-					 : 0;
-	if (!has_told(s, *ask))
-		return CONTEXT_WISH_CALLERS;
-	/* None of those that are known was called like this. */
-	return !others || !told.n || call_map_has_callers(p->known, kind, &f, &told)
-		       ? CONTEXT_WISH_NOTHING
-		       : CONTEXT_WISH_STACK;
-}
-
-enum context_wish contexts_sample(
-	struct contexts *c, const struct context_sample *s, uint64_t count, uint64_t *ask)
-{
-	const struct program *program = contexts_program(c, contexts_key(c, s->program));
-	uint32_t heights = (uint32_t)call_map_size(program->known) + 1;
-	struct pending *p = hmap_get(&c->pending, s);
-	enum context_wish wish;
-
-	if (!p && c->pending.n >= CONTEXTS_SAMPLES) {
-		c->statistics.refused += count;
-		return CONTEXT_WISH_NOTHING;
-	}
-	if (!p)
-		p = hmap_put(&c->pending, s, NULL);
-	p->count += count;
-	if (p->heights == heights || p->wishes >= MOST_WISHES)
-		return CONTEXT_WISH_NOTHING;
-	p->heights = heights;
-	wish = wish_of(c, s, program, ask);
-	p->wishes += wish != CONTEXT_WISH_NOTHING;
-	return wish;
 }
 
 bool contexts_knows_stacks(const struct contexts *c, uint64_t owner)

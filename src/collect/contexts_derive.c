@@ -1,7 +1,6 @@
 /* Call paths that nobody has seen, by what the code allows (calls/derive.h). */
 #include "calls/derive.h"
 #include "collect/contexts_internal.h"
-#include "collect/driver.h"
 #include "collect/image_cache.h"
 
 static void read_callers(struct contexts *c, uint32_t image)
@@ -28,27 +27,25 @@ static void name_callers(
 
 	while (path != CALL_NONE) {
 		const struct call_node *n = call_tree_node(call_map_tree(known), path);
-		struct called_procedure seen = {.vaddr = n->at.procedure, .image = image};
 
-		if (n->at.image == key && n->at.procedure)
-			hmap_put(&c->procedures, &seen, NULL);
+		if (n->at.image == key)
+			contexts_name(c, image, n->at.procedure);
 		path = n->parent;
 	}
 }
 
-uint32_t contexts_derive(
-	struct contexts *c, const struct context_sample *s, const struct call_frame *f)
+uint32_t contexts_derive(struct contexts *c, uint32_t program, uint32_t image, enum stack_kind kind,
+	const struct call_frame *f)
 {
-	struct call_map *known = contexts_program(c, contexts_key(c, s->program))->known;
-	enum stack_kind kind = (enum stack_kind)(s->where >> WHERE_KIND_SHIFT);
+	struct call_map *known = contexts_program(c, contexts_key(c, program))->known;
 	uint32_t path;
 
 	if (!f->procedure || !f->height || kind == STACK_OTHER)
 		return CALL_NONE;
-	read_callers(c, s->image);
-	read_callers(c, s->program);
+	read_callers(c, image);
+	read_callers(c, program);
 	path = call_map_derive(known, c->callers, kind, f);
-	name_callers(c, s->image, known, path);
-	name_callers(c, s->program, known, path);
+	name_callers(c, image, known, path);
+	name_callers(c, program, known, path);
 	return path;
 }

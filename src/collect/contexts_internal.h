@@ -6,23 +6,59 @@
 #include "calls/callers.h"
 #include "calls/training.h"
 #include "collect/contexts.h"
+#include "collect/driver.h"
 #include "collect/stack_roots.h"
 
 enum {
-	CONTEXTS_SAMPLES = 1 << 18, /* different ones between two flushes */
+	CONTEXTS_SAMPLES = 1 << 17, /* different ones between two flushes */
 	CONTEXTS_FRAMES = 1024,     /* of a stack */
 };
 
+/* What is known of an instruction until the next flush. */
+struct instruction {
+	uint64_t offset, vaddr, procedure;
+	uint32_t image, pad; /* the number + 1 */
+	const struct frames *frames;
+	const struct frame_rule *rule; /* NULL: it was not looked for, or there is none */
+};
+#define CONTEXTS_INSTRUCTIONS 8192
+
+/* What the map last said of a frame, and what was wished for since the last flush. */
+struct look {
+	uint32_t heights; /* what the map had then, + 1 */
+	uint32_t rivals;  /* paths that have its height */
+	int64_t ask[CALL_TOLD];
+	uint8_t asks;
+	bool strange; /* it was called by others than those that are known */
+	uint16_t asked, wishes, pad;
+};
+
+/* Samples of one frame, with the callers that they told. Compared as bytes. */
+struct placed {
+	struct call_frame frame;
+	struct call_frame callers[CALL_TOLD];
+	uint64_t kernel_procedure;
+	uint32_t image, kernel, program, who; /* as of context_sample */
+	uint32_t kind, told;                  /* kind: of the stack, or CONTEXTS_NO_STACK */
+};
+#define CONTEXTS_NO_STACK STACK_KINDS
+
 struct pending {
+	struct placed key;
+	uint64_t count;
+	struct look look;
+};
+
+/* Samples whose frames are not known yet. */
+struct unplaced {
 	struct context_sample sample;
 	uint64_t count;
-	uint32_t heights; /* what the map had when its path was last looked for, + 1 */
-	uint32_t wishes;  /* for more, since the last flush */
+	struct look look;
 };
 
 /* Samples whose own stacks were walked. Compared as bytes up to the count. */
 struct walked {
-	uint64_t kernel_offset;
+	uint64_t kernel_procedure;
 	uint32_t program, who, kernel; /* as of context_sample */
 	uint32_t node;                 /* the path, of its program's map */
 	uint64_t count;
@@ -60,12 +96,14 @@ struct contexts {
 	uint64_t turn; /* flushes */
 	struct image_cache *images;
 	const struct process_table *processes;
-	struct hmap pending;    /* struct pending */
-	struct hmap walked;     /* struct walked */
-	struct hmap frames;     /* struct image_frames */
-	struct hmap bare;       /* struct bare_frame, by image and address */
-	struct hmap programs;   /* struct program */
-	struct hmap procedures; /* struct called_procedure, all of it key */
+	struct instruction *instructions; /* by a part of a hash */
+	struct hmap pending;              /* struct pending */
+	struct hmap unplaced;             /* struct unplaced */
+	struct hmap walked;               /* struct walked */
+	struct hmap frames;               /* struct image_frames */
+	struct hmap bare;                 /* struct bare_frame, by image and address */
+	struct hmap programs;             /* struct program */
+	struct hmap procedures;           /* struct called_procedure, all of it key */
 	struct stack_roots roots;
 	struct call_sites *sites; /* of programs that were counted */
 	struct call_callers
@@ -83,12 +121,27 @@ struct program *contexts_program(struct contexts *c, uint64_t key);
 struct call_frame contexts_frame(
 	struct contexts *c, uint32_t image, uint64_t offset, int64_t height);
 
-/*
- * The path to the sample's frame, which is given as well; CALL_NONE: it is not known. Whether it
- * was seen at this height, and how many others were.
- */
-uint32_t contexts_find(struct contexts *c, const struct context_sample *s, struct call_frame *f,
-	bool *seen, uint32_t *others);
+/* Where its procedure begins, 0 when there is none; false when its file is out of reach. */
+bool contexts_procedure(struct contexts *c, uint32_t image, uint64_t vaddr, uint64_t *start);
+/* The store must know its name, if it is one. */
+void contexts_name(struct contexts *c, uint32_t image, uint64_t procedure);
+
+static inline enum stack_kind contexts_stack_kind(uint64_t where)
+{
+	return (enum stack_kind)(where >> WHERE_KIND_SHIFT & WHERE_KIND);
+}
+
+/* Bytes between the base and who was called first, at most. */
+#define CONTEXTS_FIRST_FRAME 256
+
+/* The sample's frame, and callers if they were told; false when the height is not known. */
+bool contexts_frames(struct contexts *c, const struct context_sample *s, enum stack_kind *kind,
+	struct call_frame *frame, struct call_told *told);
+struct call_told contexts_told(const struct placed *p);
+uint64_t contexts_kernel_procedure(struct contexts *c, const struct context_sample *s);
+
+/* The frames at these heights, so far above the stack pointer as the driver wants them. */
+uint64_t contexts_ask(const int64_t *heights, size_t n, uint64_t depth);
 
 /* The unwind rows of an image; NULL: it has none. */
 const struct frames *contexts_rows(struct contexts *c, uint32_t image);
@@ -103,11 +156,8 @@ uint32_t contexts_rootless(struct program *p, struct call_frame *frames, size_t 
 bool contexts_begins_threads(struct contexts *c, uint32_t image, uint64_t offset);
 
 /* A path that the code allows, where none is known; CALL_NONE. */
-uint32_t contexts_derive(
-	struct contexts *c, const struct context_sample *s, const struct call_frame *f);
-
-/* Threads of the kernel have no program that called it. */
-bool contexts_in_kernel_thread(const struct context_sample *s);
+uint32_t contexts_derive(struct contexts *c, uint32_t program, uint32_t image, enum stack_kind kind,
+	const struct call_frame *f);
 
 /* What is known now of the sample's path, which was walked. */
 void contexts_judge(struct contexts *c, const struct judgement *j);

@@ -81,5 +81,6 @@ void contexts_path(struct contexts *c, const struct context_path *p)
 
 bool contexts_full(const struct contexts *c)
 {
-	return c->pending.n > CONTEXTS_SAMPLES / 4 * 3 || c->walked.n > CONTEXTS_SAMPLES / 4 * 3;
+	return c->pending.n + c->unplaced.n > CONTEXTS_SAMPLES / 4 * 3 ||
+	       c->walked.n > CONTEXTS_SAMPLES / 4 * 3;
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 #include <time.h>
 
 #define MOST_BYTES ((size_t)64 << 20)               /* of maps and rows in memory */
@@ -85,13 +86,14 @@ static void count(
 
 /* The kernel's procedure below the path that entered it. */
 static uint32_t enter_kernel(
-	struct contexts *c, struct call_tree *t, uint32_t node, uint32_t kernel, uint64_t offset)
+	struct contexts *c, struct call_tree *t, uint32_t node, uint32_t kernel, uint64_t procedure)
 {
-	struct call_frame f;
+	struct call_frame f = {.procedure = procedure};
 
 	if (!kernel)
 		return node;
-	f = contexts_frame(c, kernel - 1, offset, 0);
+	f.image = contexts_key(c, kernel - 1);
+	contexts_name(c, kernel - 1, procedure);
 	return child(t, node, &f);
 }
 
@@ -101,38 +103,72 @@ static const struct call_tree *known_paths(struct contexts *c, uint32_t program)
 }
 
 /* What was never seen may be derived, as long as that does not hold up others. */
-static uint32_t derive_in_time(
-	struct settling *st, const struct context_sample *s, const struct call_frame *f)
+static uint32_t derive_in_time(struct settling *st, const struct placed *p)
 {
 	uint64_t before = io_clock_ns(CLOCK_MONOTONIC);
-	uint32_t path = st->derived_ns < DERIVE_NS ? contexts_derive(st->c, s, f) : CALL_NONE;
+	uint32_t path = CALL_NONE;
 
+	if (st->derived_ns < DERIVE_NS)
+		path = contexts_derive(
+			st->c, p->program, p->image, (enum stack_kind)p->kind, &p->frame);
 	st->derived_ns += io_clock_ns(CLOCK_MONOTONIC) - before;
 	return path;
 }
 
-static void settle_sample(struct settling *st, const struct pending *p)
+/* A frame without a height has no path. */
+static uint32_t find_path(struct settling *st, const struct placed *p, enum known *known)
 {
-	struct contexts *c = st->c;
-	const struct context_sample *s = &p->sample;
-	struct call_tree *t = tree_of(st, s->program, s->who);
-	enum known known = KNOWN_UNIQUE;
-	uint32_t node = CALL_NONE, others, path;
-	struct call_frame f;
+	struct call_map *map = contexts_program(st->c, contexts_key(st->c, p->program))->known;
+	const struct call_told told = contexts_told(p);
+	enum stack_kind kind = (enum stack_kind)p->kind;
+	uint32_t path = CALL_NONE, others = 0;
 	bool seen;
 
-	if (!contexts_in_kernel_thread(s)) {
-		path = contexts_find(c, s, &f, &seen, &others);
-		if (path == CALL_NONE)
-			path = derive_in_time(st, s, &f);
-		if (path == CALL_NONE)
-			known = KNOWN_UNKNOWN;
-		else if (others || !seen)
-			known = KNOWN_RANKED;
-		node = path == CALL_NONE ? unknown_path(t, &f)
-					 : call_tree_copy_path(t, known_paths(c, s->program), path);
+	if (p->frame.height)
+		path = call_map_find_called(map, kind, &p->frame, &told, &others);
+	seen = path != CALL_NONE;
+	if (!seen && p->frame.height)
+		path = call_map_guess(map, kind, &p->frame);
+	if (path == CALL_NONE)
+		path = derive_in_time(st, p);
+	*known = path == CALL_NONE ? KNOWN_UNKNOWN : others || !seen ? KNOWN_RANKED : KNOWN_UNIQUE;
+	return path;
+}
+
+static void settle_placed(struct settling *st, const struct placed *p, uint64_t samples)
+{
+	struct contexts *c = st->c;
+	struct call_tree *t = tree_of(st, p->program, p->who);
+	enum known known = KNOWN_UNIQUE;
+	uint32_t node = CALL_NONE;
+
+	if (p->kind != CONTEXTS_NO_STACK) {
+		uint32_t path = find_path(st, p, &known);
+
+		node = path == CALL_NONE ? unknown_path(t, &p->frame)
+					 : call_tree_copy_path(t, known_paths(c, p->program), path);
 	}
-	count(c, t, enter_kernel(c, t, node, s->kernel, s->kernel_offset), known, p->count);
+	count(c, t, enter_kernel(c, t, node, p->kernel, p->kernel_procedure), known, samples);
+}
+
+/* By now the frame may be known. */
+static void settle_unplaced(struct settling *st, const struct unplaced *u)
+{
+	const struct context_sample *s = &u->sample;
+	struct placed p = {.kernel_procedure = contexts_kernel_procedure(st->c, s),
+		.image = s->image,
+		.kernel = s->kernel,
+		.program = s->program,
+		.who = s->who};
+	enum stack_kind kind;
+	struct call_told told;
+
+	if (contexts_frames(st->c, s, &kind, &p.frame, &told)) {
+		p.told = (uint32_t)told.n;
+		memcpy(p.callers, told.callers, sizeof p.callers);
+	}
+	p.kind = kind;
+	settle_placed(st, &p, u->count);
 }
 
 /* Whether the path comes from the root of a thread. */
@@ -149,7 +185,7 @@ static void settle_walked(struct settling *st, const struct walked *w)
 	struct call_tree *t = tree_of(st, w->program, w->who);
 	uint32_t node = call_tree_copy_path(t, paths, w->node);
 
-	count(st->c, t, enter_kernel(st->c, t, node, w->kernel, w->kernel_offset),
+	count(st->c, t, enter_kernel(st->c, t, node, w->kernel, w->kernel_procedure),
 		has_root(paths, w->node) ? KNOWN_WALKED : KNOWN_UNKNOWN, w->count);
 }
 
@@ -171,7 +207,9 @@ const struct contexts_settled *contexts_settle(struct contexts *c)
 		contexts_judge(c, j);
 	c->judgements.n = 0;
 	for (const struct pending *p = NULL; (p = hmap_next(&c->pending, p));)
-		settle_sample(&st, p);
+		settle_placed(&st, &p->key, p->count);
+	for (const struct unplaced *u = NULL; (u = hmap_next(&c->unplaced, u));)
+		settle_unplaced(&st, u);
 	for (const struct walked *w = NULL; (w = hmap_next(&c->walked, w));)
 		settle_walked(&st, w);
 	hmap_deinit(&st.profiles);
@@ -245,6 +283,8 @@ void contexts_flushed(struct contexts *c)
 	c->statistics.unknown += c->told.unknown;
 	contexts_clear_settled(c);
 	hmap_clear(&c->pending);
+	hmap_clear(&c->unplaced);
+	memset(c->instructions, 0, CONTEXTS_INSTRUCTIONS * sizeof *c->instructions);
 	hmap_clear(&c->walked);
 	hmap_clear(&c->procedures);
 	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));) {
@@ -372,6 +412,8 @@ void contexts_statistics(const struct contexts *c, struct contexts_statistics *o
 size_t contexts_memory(const struct contexts *c)
 {
 	size_t sum = c->pending.slots * sizeof(struct pending) +
+		     c->unplaced.slots * sizeof(struct unplaced) +
+		     CONTEXTS_INSTRUCTIONS * sizeof *c->instructions +
 		     c->walked.slots * sizeof(struct walked) + stack_roots_memory(&c->roots);
 
 	for (const struct image_frames *f = NULL; (f = hmap_next(&c->frames, f));)
