@@ -84,11 +84,11 @@ _culprit() {
 		;;
 	top)
 		[[ $previous == --by ]] && {
-			COMPREPLY=($(compgen -W "procedure image process thread comm line cgroup cpu" -- "$word"))
+			COMPREPLY=($(compgen -W "procedure image process thread comm line cgroup cpu time" -- "$word"))
 			return
 		}
 		_culprit_report "$previous" "$word" && return
-		options="$report -n --rows --by --children --min-share --sort"
+		options="$report -n --rows --by --children --live --slices --of --min-share --sort"
 		;;
 	list)
 		[[ $previous == --syntax ]] && {

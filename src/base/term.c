@@ -59,6 +59,12 @@ int term_width(void)
 	return term.width;
 }
 
+void term_resized(void)
+{
+	if (term.tty)
+		term.width = measure_width();
+}
+
 static const char *sequence(const char *s)
 {
 	look();
@@ -107,6 +113,11 @@ static const char *choose_pager(void)
 	if (!command)
 		command = in_path("less") ? "less" : "";
 	return *command && strcmp(command, "cat") ? command : NULL;
+}
+
+bool term_has_pager(void)
+{
+	return choose_pager();
 }
 
 /*

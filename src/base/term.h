@@ -6,8 +6,10 @@
 
 #include <stdbool.h>
 
-bool term_is_tty(void); /* standard output is a terminal */
-int term_width(void);   /* columns of it, 0 when it is none */
+bool term_is_tty(void);    /* standard output is a terminal */
+int term_width(void);      /* columns of it, 0 when it is none */
+void term_resized(void);   /* they are counted anew */
+bool term_has_pager(void); /* somebody waits until the reader has seen all */
 
 /* Escape sequences, or "" without a terminal or with NO_COLOR set. */
 const char *term_bold(void);

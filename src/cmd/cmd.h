@@ -170,7 +170,9 @@ int report_no_operand(const char *verb, int argc, char **argv);
 int report_open(struct report *r, struct store **out, struct err *e);
 /* Opens it and makes the selection; `first` is the event to put in front, or NULL. */
 int report_select(struct report *r, const char *first, struct err *e);
-void report_deinit(struct report *r); /* what points into the selection goes before */
+/* What points into the selection goes before. Once closed it can be opened again. */
+void report_close(struct report *r);
+void report_deinit(struct report *r);
 
 /*
  * The procedure that the user means (analyze/find.h), of a tally by procedure. Several of that

@@ -228,10 +228,18 @@ int report_select(struct report *r, const char *first, struct err *e)
 	return rc;
 }
 
-void report_deinit(struct report *r)
+void report_close(struct report *r)
 {
 	selection_destroy(r->sel);
 	store_close(r->store);
+	r->sel = NULL;
+	r->store = NULL;
+	r->nevents = 0;
+}
+
+void report_deinit(struct report *r)
+{
+	report_close(r);
 	vec_deinit(&r->epochs);
 	vec_deinit(&r->events);
 	free(r->event_text);

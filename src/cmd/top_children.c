@@ -144,7 +144,7 @@ static void print_text(const struct children *c)
 	if (c->event) {
 		printf("Total samples for event type %s = %.0f, by call paths\n", c->event->name,
 			c->total);
-		top_print_account(c->event);
+		top_print_account(c->event, stdout);
 		print_missing(c);
 	} else {
 		printf("%s = %.0f, by calling contexts as they were counted\n",

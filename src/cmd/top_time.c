@@ -137,7 +137,7 @@ static void print_text(const struct over_time *o)
 	for (size_t i = 0; i < o->report->nevents && i < 1; i++) {
 		printf("Total samples for event type %s = %" PRIu64 "\n", o->report->event[i].name,
 			o->total);
-		top_print_account(&o->report->event[i]);
+		top_print_account(&o->report->event[i], stdout);
 	}
 	if (o->slices)
 		print_rows(o);

@@ -93,6 +93,9 @@
 		"                      cgroup, cpu or time\n"                                      \
 		"      --slices N      with --by time: in N slices\n"                              \
 		"      --of WHAT       with --by time: image (default) or procedure\n"             \
+		"      --live          on a terminal, again and again; ? shows the keys. Without " \
+		"-i, of\n"                                                                         \
+		"                      the daemon's samples, or of its own where none runs\n"      \
 		"      --children      with what they called, from call paths (record -g)\n"       \
 		"  -n, --rows N        at most N rows\n"                                           \
 		"      --min-share S   rows with at least this share (\"0.5%\" or \"0.005\")\n"    \
@@ -200,7 +203,8 @@
 		"      --listen ADDR   another address than 127.0.0.1; needs --token-file\n"       \
 		"      --token-file F  the token is the first line of this file\n"                 \
 		"      --host NAME     a name that browsers call this machine (repeatable)\n"      \
-		"  -i, --input FILE    a database (default: culprit.db here, else the daemon's)\n") \
+		"  -i, --input FILE    a database (default: culprit.db here, else the "            \
+		"daemon's)\n")                                                                     \
 	X(edit, "a copy of a program or library with code added, that runs as before",             \
 		"usage: culprit edit [options] -o EDITED PROGRAM\n"                                \
 		"       culprit edit --report [--json] [options] PROGRAM\n"                        \

@@ -1,5 +1,7 @@
 # culprit top on the database that tests/fixtures/fixture.h describes.
 
+bats_require_minimum_version 1.5.0
+
 setup() {
 	cd "$BATS_TEST_TMPDIR"
 	"$(dirname "$CULPRIT")/tests/fixtures/makedb" small t.db
@@ -155,4 +157,42 @@ END
 	[[ $output == *"2 epochs together"* ]]
 	run top --epoch last
 	[[ $output != *"epochs together"* ]]
+}
+
+# What a terminal shows while keys are typed, one every quarter of a second.
+typed() { # KEY... -- [OPTION...]
+	local keys=()
+	while [ "$1" != -- ]; do
+		keys+=("$1")
+		shift
+	done
+	shift
+	{
+		sleep 1
+		for k in "${keys[@]}"; do
+			printf "$k"
+			sleep 0.25
+		done
+	} | TERM=xterm CULPRIT_PAGER=cat script -qec "'$CULPRIT' top --live -i t.db $*" /dev/null
+}
+
+@test "--live: views, rows, search, a procedure, and the terminal as it was" {
+	run typed b '\033[B' '\r' '/' bar '\r' q -- --epoch 1
+	[ "$status" -eq 0 ]
+	[[ $output == *"by procedure, of all time"* ]]
+	[[ $output == *"by image, of all time"* ]]
+	[[ $output == *"in /opt/demo/"* ]]
+	[[ $output == *'rows with: bar_'* ]]
+	[[ $output == *$'\033[7m'* ]]
+	[[ $output == *$'\033[?1049l'* ]]
+	run typed '\r' x q -- --epoch 1
+	[[ $output == *"any key: back to the list"*"by procedure"* ]]
+}
+
+@test "--live: ends with its terminal, and wants one" {
+	run -2 top --live
+	[[ $output == *"wants a terminal"* ]]
+	run typed -- --epoch 1
+	[ "$status" -eq 0 ]
+	run -2 top --live --json
 }
