@@ -10,6 +10,8 @@
 #   make browser    the page of 'culprit serve' in a real Chromium
 #   make layers     check who includes whom
 #   make install    PREFIX=/usr/local DESTDIR=
+#   make deb        a Debian package, under build/deb
+#   make deb-check  install it into a clean root, use it there, upgrade it, remove it
 #   make SAN=1 ...  the same with ASan and UBSan, under build/san
 
 MAKEFLAGS += --no-builtin-rules
@@ -19,6 +21,7 @@ MAKEFLAGS += --no-builtin-rules
 VERSION := 0.1
 PREFIX  ?= /usr/local
 DESTDIR ?=
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 CC      := gcc
 CLANG   ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
@@ -126,11 +129,11 @@ $(BUILD)/src/web/assets.o build/fuzz/src/web/assets.o: $(BUILD)/gen/web/page.h
 
 # What it does not use goes: its thread-local memory would come out of every thread's stack.
 build/culprit-upcall.so: $(UPCALL_OBJ)
-	$(CC) -shared -Wl,-z,now -Wl,-z,defs -Wl,--gc-sections -o $@ $^
+	$(CC) -shared $(LDFLAGS) -Wl,-z,now -Wl,-z,defs -Wl,--gc-sections -o $@ $^
 
 # It unwinds by itself: programs need not have the library that does.
 build/culprit-objects.so: $(OBJECTS_OBJ)
-	$(CC) -shared -static-libgcc -Wl,-z,now -Wl,--exclude-libs,ALL -o $@ $^ -lgcc_eh -ldl
+	$(CC) -shared $(LDFLAGS) -static-libgcc -Wl,-z,now -Wl,--exclude-libs,ALL -o $@ $^ -lgcc_eh -ldl
 
 build/objects/%.o: %.c src/objects/log.h src/rt/objects.h | build/.packages
 	@mkdir -p $(@D)
@@ -146,7 +149,7 @@ build/pic/%.o: %.c | build/.packages
 build/plugins/%.so: plugins/%.c src/values/plugin.h | build/.packages
 	@mkdir -p $(@D) build/include/culprit
 	@cp src/values/plugin.h build/include/culprit/plugin.h
-	$(CC) -std=gnu17 -Ibuild/include $(WARNINGS) $(CFLAGS) -fPIC -fvisibility=hidden -shared \
+	$(CC) -std=gnu17 -Ibuild/include $(WARNINGS) $(CFLAGS) $(LDFLAGS) -fPIC -fvisibility=hidden -shared \
 		-Wl,-z,now -Wl,-z,defs -o $@ $< -lm
 
 # ---- tests ----
@@ -322,9 +325,18 @@ install: all
 	for m in doc/*.[1-8]; do install -D -m 644 $$m \
 		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
 	install -D -m 644 doc/culprit.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/culprit
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|@PREFIX@|$(PREFIX)|' doc/culprit.service.in \
-		> $(DESTDIR)$(PREFIX)/lib/systemd/system/culprit.service
+	install -D -m 644 doc/culprit.zsh $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_culprit
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's|@PREFIX@|$(PREFIX)|' doc/culprit.service.in > $(DESTDIR)$(UNITDIR)/culprit.service
+
+.PHONY: deb deb-check
+deb:
+	@tools/packages $(PACKAGES) debhelper lintian
+	@tools/deb $(VERSION)
+
+deb-check: deb
+	@tools/packages debootstrap
+	@tests/package/run $(VERSION)
 
 format:
 	clang-format -i $(wildcard src/*/*.[ch] tests/*/*.[ch] bench/*.c tests/e2e/programs/*.c)

@@ -229,16 +229,17 @@ static void share_with_group(const char *path, mode_t mode)
 		chmod(path, mode);
 }
 
-/* The default database's folder is made on first use. */
+/* The default database's folder is made on first use; systemd may have made it, without the group. */
 static int make_folder(const char *database, struct err *e)
 {
 	_cleanup_free_ char *copy = xstrdup(database);
 	const char *folder = dirname(copy);
+	bool made = mkdir(folder, 0700) == 0;
 
-	if (mkdir(folder, 0700) == 0)
-		share_with_group(folder, 0750);
-	else if (errno != EEXIST)
+	if (!made && errno != EEXIST)
 		return err_errno(e, -errno, "cannot make the folder %s", folder);
+	if (made || strcmp(database, CULPRIT_SYSTEM_DB) == 0)
+		share_with_group(folder, 0750);
 	return 0;
 }
 
