@@ -8,6 +8,7 @@
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include <stdbool.h>
 
 typedef __u8 u8;
 typedef __u16 u16;
@@ -89,6 +90,18 @@ struct {
 	__type(value, struct shadow_watch);
 } watches SEC(".maps");
 
+/* How far a burst is. In memory, as the verifier would take each number for a state of its own. */
+struct progress {
+	u64 at; /* in the buffer: where the burst begins */
+	u64 deadline;
+	u64 looked; /* at the clock */
+	u64 paused; /* ns of stretches that took too long for us alone */
+	u64 start;  /* the first instruction that is not skipped */
+	u32 skip, steps, done, edges;
+	int stop;
+	u32 pad;
+};
+
 struct state {
 	struct interp m;
 	u64 first[32]; /* SHADOW_STATE of them */
@@ -100,6 +113,7 @@ struct state {
 	u32 moved;   /* words that are told of */
 	u32 follows; /* words are of interest in this burst */
 	u32 pad;
+	struct progress p;
 };
 
 struct {
@@ -112,78 +126,9 @@ struct {
 #include "collect/shadow_memory.h"
 #include "isa/interp_run.h"
 
-/* ---- a burst ---- */
+#include "collect/shadow_loop.h"
 
-/* Two lines of code, and a repeated cmps that reads two words of each operand an element. */
-#define INPUTS_A_STEP (2 * 4 + INTERP_ELEMENTS * 4)
-
-struct progress {
-	struct state *s;
-	struct shadow_cpu *c;
-	u64 at; /* in the buffer: where the burst begins */
-	u64 deadline;
-	u64 looked; /* at the clock */
-	u64 paused; /* ns of stretches that took too long for us alone */
-	u64 start;  /* the first instruction that is not skipped */
-	u32 skip, done, edges;
-	int stop;
-};
-
-/* Returns the time; 16 instructions that took very long were a hypervisor's pause. */
-static __always_inline u64 look(struct progress *p)
-{
-	u64 now = bpf_ktime_get_ns();
-
-	if (now - p->looked > SHADOW_PAUSE_NS)
-		p->paused += now - p->looked;
-	p->looked = now;
-	return now;
-}
-
-/* Edges go where user space will read them. */
-static __always_inline void note_edge(struct progress *p, u64 from, u64 to)
-{
-	u64 at = p->at + SHADOW_HEAD + p->edges * 2;
-
-	p->c->buffer[at % SHADOW_WORDS] = from;
-	p->c->buffer[(at + 1) % SHADOW_WORDS] = to;
-}
-
-static long step(u32 index, struct progress *p)
-{
-	struct state *s = p->s;
-	u64 from = s->m.ip;
-	int stop;
-
-	/* A repeated instruction before this one took as long as others take together. */
-	if (((index % 16 == 0 && index) || interp_repeats(INTERP_E_OP(s->m.insn.entry))) &&
-		look(p) > p->deadline) {
-		p->stop = INTERP_TIME;
-		return 1;
-	}
-	if (s->m.keeps && s->m.ninputs > INTERP_INPUTS - INPUTS_A_STEP) {
-		p->stop = INTERP_ROOM;
-		return 1;
-	}
-	stop = interp_one(&s->m);
-	if (stop) {
-		p->stop = stop;
-		return 1;
-	}
-	p->done = index + 1;
-	if (index < p->skip)
-		return 0;
-	if (index == p->skip)
-		p->start = from;
-	if (interp_chooses(INTERP_E_OP(s->m.insn.entry)) && p->edges < SHADOW_EDGES) {
-		if (!s->m.keeps)
-			note_edge(p, from, s->m.ip);
-		p->edges++;
-	}
-	return 0;
-}
-
-/* ---- its beginning and its end ---- */
+/* ---- the beginning and the end of a burst ---- */
 
 #define HARDIRQ_ONE 0x010000 /* of the preemption count */
 #define HARDIRQ_ALL 0x0f0000
@@ -280,6 +225,7 @@ static __always_inline void begin(struct state *s, struct bpf_perf_event_data *c
 	m->r[14] = ctx->regs.r14;
 	m->r[15] = ctx->regs.r15;
 	m->ip = ctx->regs.rip;
+	m->code_page = 1ull << 62; /* none */
 	m->base[0] = m->kernel ? 0 : task->thread.fsbase;
 	barrier_var(gs); /* or one load is made of two pointers' */
 	m->base[1] = m->kernel ? c->gs : gs;
@@ -436,18 +382,18 @@ __attribute__((noinline)) int read_watched(struct state *s, u64 now)
 }
 
 /* Words of what follows the head when inputs are not kept. */
-static __always_inline u32 words_told(const struct progress *p)
+static __always_inline u32 words_told(const struct state *s)
 {
-	return 2 * p->edges + p->s->moved * SHADOW_MOVED_SIZE +
-	       (p->s->watched ? SHADOW_READING : 0);
+	return 2 * s->p.edges + s->moved * SHADOW_MOVED_SIZE + (s->watched ? SHADOW_READING : 0);
 }
 
 /* Writes down what came of it, also without edges: where bursts begin counts. */
-static __always_inline void report(struct shadow_cpu *c, struct state *s, const struct progress *p,
-	const struct task_struct *task, u64 start)
+static __always_inline void report(
+	struct shadow_cpu *c, struct state *s, const struct task_struct *task, u64 start)
 {
+	const struct progress *p = &s->p;
 	u64 at = p->at;
-	u32 words = s->m.keeps ? copy_inputs(c, s, &at) : SHADOW_HEAD + words_told(p);
+	u32 words = s->m.keeps ? copy_inputs(c, s, &at) : SHADOW_HEAD + words_told(s);
 	struct shadow_burst *head = (struct shadow_burst *)&c->buffer[at % SHADOW_WORDS];
 
 	c->steps += p->done - p->skip;
@@ -492,12 +438,12 @@ static __always_inline void account(struct shadow_cpu *c, struct progress *p, u6
 #define ROOM_TO_TELL \
 	(SHADOW_HEAD + 2 * SHADOW_EDGES + SHADOW_MOVED * SHADOW_MOVED_SIZE + SHADOW_READING)
 
-static __always_inline void interpret(
-	struct bpf_perf_event_data *ctx, struct shadow_cpu *c, struct state *s, u64 start)
+static __always_inline void interpret(struct bpf_perf_event_data *ctx, struct shadow_cpu *c,
+	struct state *s, u64 start, bool by_calls)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct mm_struct *mm = task->mm;
-	struct progress p = {.s = s, .c = c, .stop = INTERP_DONE, .looked = start};
+	struct progress *p = &s->p;
 	/* The last digits of the time are random enough, and at hand. */
 	u32 steps = c->orders.steps, random = (u32)((start ^ c->ns) * 0x9e3779b97f4a7c15ull >> 32);
 
@@ -505,7 +451,7 @@ static __always_inline void interpret(
 		c->refused++;
 		return;
 	}
-	if (!c->orders.values && !reserve(c, ROOM_TO_TELL, &p.at))
+	if (!c->orders.values && !reserve(c, ROOM_TO_TELL, &p->at))
 		return;
 	s->m.kernel = (s64)ctx->regs.rip < 0;
 	look_at_memory(s, task, mm);
@@ -517,20 +463,27 @@ static __always_inline void interpret(
 	/* Lengths mixed, so that the ends of bursts do not always fall on the same instructions. */
 	if (steps > 16 && !c->orders.exact)
 		steps = 16 + (random >> 16) % (steps - 15);
-	p.skip = c->orders.skip ? (random & 0xffff) % (c->orders.skip + 1) : 0;
-	p.deadline = start + c->orders.most_ns;
-	bpf_loop(p.skip + steps, step, &p, 0);
+	p->skip = c->orders.skip ? (random & 0xffff) % (c->orders.skip + 1) : 0;
+	p->steps = p->skip + steps;
+	p->deadline = start + c->orders.most_ns;
+	p->looked = start;
+	p->paused = 0;
+	p->done = p->edges = 0;
+	p->stop = INTERP_DONE;
+	if (by_calls)
+		run_by_calls(c, s);
+	else
+		run(c, s);
 	c->bursts++;
-	c->stops[p.stop & 15]++;
+	c->stops[p->stop & 15]++;
 	if (s->follows)
-		tell_words(s, p.at + SHADOW_HEAD + 2 * p.edges);
-	if (p.done > p.skip)
-		report(c, s, &p, task, start);
-	account(c, &p, start);
+		tell_words(s, p->at + SHADOW_HEAD + 2 * p->edges);
+	if (p->done > p->skip)
+		report(c, s, task, start);
+	account(c, p, start);
 }
 
-SEC("perf_event")
-int shadow_sample(struct bpf_perf_event_data *ctx)
+static __always_inline int sample(struct bpf_perf_event_data *ctx, bool by_calls)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct shadow_cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
@@ -549,9 +502,22 @@ int shadow_sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	}
 	c->busy = 1; /* another event's interrupt may come in between */
-	interpret(ctx, c, s, now);
+	interpret(ctx, c, s, now, by_calls);
 	c->busy = 0;
 	return 0;
+}
+
+/* User space loads one of the two. */
+SEC("perf_event")
+int shadow_sample(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, false);
+}
+
+SEC("perf_event")
+int shadow_sample_by_calls(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, true);
 }
 
 #include "collect/shadow_find.h"

@@ -138,10 +138,26 @@ static void describe_machine(struct shadow_bpf *b)
 	b->rodata->stack_size = STACK_SIZE;
 }
 
-static int open_and_load(
-	unsigned cpus, bool choosy, const struct found *found, struct shadow_bpf **out)
+/* Whether the kernel knows loops that it bounds itself (may_goto, Linux 6.9). */
+static bool knows_loops(void)
+{
+	const struct bpf_insn code[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K},
+		{.code = BPF_JMP | 0xe0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL, "GPL", code, 3, NULL);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static int open_and_load(unsigned cpus, const struct shadow_options *o, const struct found *found,
+	struct shadow_bpf **out)
 {
 	struct shadow_bpf *b = shadow_bpf__open();
+	bool by_calls = found && (o->by_calls || !knows_loops());
 	int r;
 
 	if (!b)
@@ -153,13 +169,14 @@ static int open_and_load(
 		b->rodata->device_mark = device_mark(found->entry);
 	}
 	/* The search needs none of the rest. */
-	bpf_program__set_autoload(b->progs.shadow_sample, found != NULL);
+	bpf_program__set_autoload(b->progs.shadow_sample, found && !by_calls);
+	bpf_program__set_autoload(b->progs.shadow_sample_by_calls, by_calls);
 	bpf_program__set_autoload(b->progs.find_direct_map, found == NULL);
 	bpf_program__set_autoload(b->progs.find_own, found != NULL);
 	r = bpf_map__set_max_entries(b->maps.cpus, cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(b->maps.states, cpus);
-	if (!r && choosy)
+	if (!r && o && o->choosy)
 		r = bpf_map__set_max_entries(b->maps.left_out, SHADOW_LEFT_OUT);
 	if (!r)
 		r = shadow_bpf__load(b);
@@ -176,7 +193,7 @@ static int find_direct_map(struct found *out)
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 	struct shadow_bpf *b;
 	uint64_t *word;
-	int r = open_and_load(1, false, NULL, &b);
+	int r = open_and_load(1, NULL, NULL, &b);
 
 	if (r)
 		return r;
@@ -208,7 +225,7 @@ static int explain(int code, const char *complaint, struct err *e)
 	return err_errno(e, code, "BPF: cannot load the interpreter%s", complaint);
 }
 
-static int load(struct shadow *s, bool choosy, struct err *e)
+static int load(struct shadow *s, const struct shadow_options *o, struct err *e)
 {
 	const char *complaint;
 	struct found found;
@@ -217,7 +234,7 @@ static int load(struct shadow *s, bool choosy, struct err *e)
 	complaint_begin();
 	r = find_direct_map(&found);
 	if (!r)
-		r = open_and_load(s->ncpus, choosy, &found, &s->bpf);
+		r = open_and_load(s->ncpus, o, &found, &s->bpf);
 	complaint = complaint_end();
 	return r ? explain(r, complaint, e) : 0;
 }
@@ -303,7 +320,7 @@ int shadow_create(const struct shadow_options *o, unsigned cpus, struct shadow *
 
 	s->ncpus = cpus;
 	s->kernel = o->kernel;
-	r = load(s, o->choosy, e);
+	r = load(s, o, e);
 	if (!r)
 		r = map_buffers(s, o, e);
 	if (!r && o->choosy)
@@ -336,7 +353,11 @@ void shadow_destroy(struct shadow *s)
 
 int shadow_program(const struct shadow *s)
 {
-	return bpf_program__fd(s->bpf->progs.shadow_sample);
+	const struct shadow_bpf *b = s->bpf;
+
+	return bpf_program__fd(bpf_program__autoload(b->progs.shadow_sample)
+				       ? b->progs.shadow_sample
+				       : b->progs.shadow_sample_by_calls);
 }
 
 int shadow_fd(const struct shadow *s)

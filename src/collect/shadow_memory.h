@@ -167,14 +167,17 @@ __attribute__((noinline)) int interp_memory_line(struct interp *m, u64 address, 
 /* What is read for running again is read by lines. */
 static __always_inline int interp_memory_code(struct interp *m, u64 address, u64 *code)
 {
-	u64 place;
+	if (address - m->code_page > 4096 - 8) { /* another page than the last time */
+		u64 place = 0;
 
-	if (m->keeps || (address & 4095) > 4096 - 8)
-		return -1;
-	place = place_of(m, address);
-	if (!place)
-		return -1;
-	*code = peek(place + (address & 4095));
+		if (!m->keeps && (address & 4095) <= 4096 - 8)
+			place = place_of(m, address);
+		if (!place)
+			return -1;
+		m->code_page = address & ~4095ull;
+		m->code_place = place - m->code_page;
+	}
+	*code = peek(m->code_place + address);
 	return 0;
 }
 

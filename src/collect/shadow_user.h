@@ -23,8 +23,9 @@ struct shadow_options {
 	double share;   /* of each CPU's time, at most */
 	bool exact;     /* lengths are not mixed */
 	bool user, kernel;
-	bool choosy; /* shadow_leave_out will be called */
-	bool watch;  /* tell of words that move; shadow_watch will be called. Not with values */
+	bool choosy;   /* shadow_leave_out will be called */
+	bool watch;    /* tell of words that move; shadow_watch will be called. Not with values */
+	bool by_calls; /* as before Linux 6.9, also where the kernel could do better */
 };
 
 /*

@@ -131,47 +131,53 @@ struct interp_insn {
 	u64 immediate;
 	u64 address; /* effective address of a memory operand */
 	u64 next;    /* address of the next instruction */
-	u32 prefix;  /* INTERP_P_* */
-	u32 length, opcode, size;
-	u32 memory;          /* modrm names memory, at address */
-	u32 address_unknown; /* some register in it is */
+	u16 prefix;  /* INTERP_P_* */
+	u8 length, opcode, size;
+	u8 memory;          /* modrm names memory, at address */
+	u8 address_unknown; /* some register in it is */
+	u8 base;            /* register of the address, or 16 */
 	union {
 		struct {
-			u32 reg, rm, modrm, vvvv;
+			u8 reg, rm, modrm, vvvv;
 		};
-		u32 number[4]; /* by enum interp_operand */
+		u8 number[4]; /* by enum interp_operand */
 	};
-	u32 base; /* register of the address, or 16 */
 };
 
+/*
+ * What most instructions touch comes first, within 128 bytes: machine code reaches that with short
+ * displacements, and in an interrupt no code is in the first cache yet.
+ */
 struct interp {
-	u64 r[INTERP_REGISTERS];
+	struct interp_insn insn;
+	u32 unknown_flags;
 	u64 ip;
-	u64 base[2]; /* of fs and gs */
-	/*
-	 * Flags, as far as an instruction has to go to set them: ZF is zero == 0, SF is bit 63 of
-	 * sign, PF the parity of parity's low byte, AF bit 4 of adjust; the others are 0 or 1.
-	 */
-	u64 zero, sign, parity, carry, overflow, adjust, direction;
+	u64 code_page, code_place; /* the code's last page and where it is; used by BPF */
 	u32 unknown;     /* registers of which a byte above the lowest is unknown, a bit each */
 	u32 unknown_low; /* registers whose lowest byte is */
-	u32 unknown_flags;
-	u32 known_xmm; /* vector registers whose lower 128 bits are known, a bit each */
-	u32 epoch;     /* of the overlay and the caches: what has another one is free */
-	u32 kernel;    /* interprets kernel code */
-	u32 stored;    /* words in the overlay */
-	u32 failed;    /* loads that could not be read; their values are unknown */
-	u64 filter;    /* of the overlay: words that are certainly not in it have a 0 */
-	u64 loaded;    /* what the last load found */
 	u32 loaded_unknown;
-	u32 direct;     /* code was not read by lines */
-	u64 code[2];    /* from ip on, where it was */
-	u32 available;  /* so many bytes */
-	u32 keeps;      /* the words that are read are kept, for running again; used by BPF */
+	u32 keeps; /* the words that are read are kept, for running again; used by BPF */
+	/*
+	 * Flags, as far as an instruction has to go to set them: ZF is zero == 0, SF is bit 63 of
+	 * sign, PF the parity of parity, AF bit 4 of adjust; the others are 0 or 1.
+	 */
+	u64 zero, sign;
+	u8 parity, carry, overflow, adjust, direction;
+	u8 direct;  /* code was not read by lines */
+	u64 filter; /* of the overlay: words that are certainly not in it have a 0 */
+	u64 loaded; /* what the last load found */
+	u64 r[INTERP_REGISTERS];
+	u64 operand[4]; /* values, by enum interp_operand */
+	u64 base[2];    /* of fs and gs */
+	u32 known_xmm;  /* vector registers whose lower 128 bits are known, a bit each */
+	u32 epoch;      /* of the overlay and the caches: what has another one is free */
+	u32 kernel;     /* interprets kernel code */
+	u32 stored;     /* words in the overlay */
+	u32 failed;     /* loads that could not be read; their values are unknown */
+	u32 available;  /* bytes of code */
+	u64 code[2];    /* from ip on, where it was read by lines */
 	u64 pgd, stack; /* memory as the interrupt sees it; used by BPF */
 	u64 mapping;    /* number of that memory, 1 to 4095 */
-	u64 operand[4]; /* values, by enum interp_operand */
-	struct interp_insn insn;
 	struct interp_page page[INTERP_PAGES];
 	struct interp_word word[INTERP_WORDS];
 	struct interp_line line[INTERP_LINES];

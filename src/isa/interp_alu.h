@@ -36,6 +36,15 @@ INTERP_FN int interp_load_operand(struct interp *m, u64 address, u32 size)
 	return INTERP_GOES_ON;
 }
 
+/* The same while all registers are known, and for the most part without a call. */
+INTERP_INLINE int interp_load_plain(struct interp *m, u64 address, u32 size)
+{
+	INTERP_NOTE(m->effect.has |= INTERP_LOADS | INTERP_HAS_ADDRESS);
+	INTERP_NOTE(m->effect.address = address);
+	interp_load(m, address, size);
+	return m->loaded_unknown && !interp_canonical(address) ? INTERP_FAULT : INTERP_GOES_ON;
+}
+
 INTERP_INLINE int interp_store_operand(
 	struct interp *m, u64 address, u32 size, u64 value, u32 unknown)
 {
@@ -159,7 +168,7 @@ INTERP_INLINE u64 interp_add(struct interp *m, u64 a, u64 b, u64 carry, u32 shif
 	m->carry = ((x & y) | ((x | y) & ~all)) >> 63;
 	m->overflow = ((x ^ all) & (y ^ all)) >> 63;
 	interp_set_result(m, all, all >> shift);
-	m->adjust = a ^ b ^ all >> shift;
+	m->adjust = (u8)(a ^ b ^ all >> shift);
 	return all >> shift;
 }
 
@@ -170,7 +179,7 @@ INTERP_INLINE u64 interp_subtract(struct interp *m, u64 a, u64 b, u64 carry, u32
 	m->carry = ((~x & y) | (~(x ^ y) & all)) >> 63;
 	m->overflow = ((x ^ y) & (x ^ all)) >> 63;
 	interp_set_result(m, all, all >> shift);
-	m->adjust = a ^ b ^ all >> shift;
+	m->adjust = (u8)(a ^ b ^ all >> shift);
 	return all >> shift;
 }
 
@@ -277,13 +286,13 @@ INTERP_FN u64 interp_bits(struct interp *m, u64 a, u64 b, u32 *unknown)
 		break;
 	case INTERP_OP_ADCX:
 		x = (a << shift) + (b << shift);
-		value = x + (m->carry << shift);
+		value = x + ((u64)m->carry << shift);
 		m->carry = x < a << shift || value < x;
 		value >>= shift;
 		break;
 	case INTERP_OP_ADOX:
 		x = (a << shift) + (b << shift);
-		value = x + (m->overflow << shift);
+		value = x + ((u64)m->overflow << shift);
 		m->overflow = x < a << shift || value < x;
 		value >>= shift;
 		break;
@@ -291,24 +300,35 @@ INTERP_FN u64 interp_bits(struct interp *m, u64 a, u64 b, u32 *unknown)
 	return value;
 }
 
-/* The plain ones of the two-operand instructions; returns the result. */
+/* All ones for an operation that is one of those in `which`, else 0. */
+INTERP_INLINE u64 interp_is_one_of(u32 op, u32 which)
+{
+	return 0 - (u64)(which >> op & 1);
+}
+
+/*
+ * The plain ones of the two-operand instructions; returns the result. Computed from what they have
+ * in common, as nobody can predict which one it is.
+ */
 INTERP_INLINE u64 interp_operate_plain(struct interp *m, u32 op, u64 a, u64 b, u32 size)
 {
+	const u32 sums = 1u << INTERP_OP_ADD | 1u << INTERP_OP_SUB | 1u << INTERP_OP_CMP;
 	u32 shift = (64 - size * 8) & 63;
 
-	switch (op) {
-	case INTERP_OP_ADD:
-		return interp_add(m, a, b, 0, shift);
-	case INTERP_OP_SUB:
-	case INTERP_OP_CMP:
-		return interp_subtract(m, a, b, 0, shift);
-	case INTERP_OP_OR:
-		return interp_logic(m, a | b, shift);
-	case INTERP_OP_XOR:
-		return interp_logic(m, a ^ b, shift);
-	default: /* and, test */
-		return interp_logic(m, a & b, shift);
+	if (sums >> op & 1) { /* the difference is the sum with the complement, and 1 */
+		u64 minus = interp_is_one_of(op, 1u << INTERP_OP_SUB | 1u << INTERP_OP_CMP);
+		u64 x = a << shift, y = b << shift ^ minus, all = x + y - minus;
+
+		m->carry = (((x & y) | ((x | y) & ~all)) ^ minus) >> 63;
+		m->overflow = ((x ^ all) & (y ^ all)) >> 63;
+		interp_set_result(m, all, all >> shift);
+		m->adjust = (u8)(a ^ b ^ all >> shift);
+		return all >> shift;
 	}
+	return interp_logic(m,
+		(a & b & ~interp_is_one_of(op, 1u << INTERP_OP_XOR)) |
+			((a ^ b) & interp_is_one_of(op, 1u << INTERP_OP_OR | 1u << INTERP_OP_XOR)),
+		shift);
 }
 
 /* All of them. */
@@ -407,10 +427,12 @@ INTERP_INLINE int interp_operands(struct interp *m, u64 address, u32 source, u32
 	if (!i->memory) {
 		m->operand[INTERP_N_RM] = interp_get(m, i->rm, source, prefix);
 	} else if (i->entry & INTERP_E_LOADS) {
-		int stop = interp_load_operand(m, address, source);
+		int stop = quick ? interp_load_plain(m, address, source)
+				 : interp_load_operand(m, address, source);
 
 		if (stop)
 			return stop;
+		INTERP_BARRIER;
 		m->operand[INTERP_N_RM] = m->loaded;
 		*lost = m->loaded_unknown << INTERP_N_RM;
 	} else { /* lea */

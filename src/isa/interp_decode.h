@@ -193,6 +193,7 @@ INTERP_INLINE int interp_escape(struct interp *m, u32 first, struct interp_curso
 
 		i->prefix = p->prefix;
 		slot = interp_vex(m, first, p->code);
+		INTERP_HIDE(slot);
 		p->prefix = i->prefix;
 		p->rex = i->base;
 		p->code >>= (i->length & 7) * 8;

@@ -69,7 +69,7 @@ INTERP_INLINE int interp_one(struct interp *m)
 		stop = interp_decode_any(m, code);
 	if (stop)
 		return stop;
-	INTERP_BARRIER; /* the verifier forgets how it came here */
+	INTERP_FORGET; /* how it came here */
 	return interp_execute(m);
 }
 

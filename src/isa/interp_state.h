@@ -21,7 +21,20 @@
 #define INTERP_ROLLED
 #endif
 #define INTERP_BARRIER __asm__ volatile("" ::: "memory")
-#define INTERP_INLINE  static inline __attribute__((always_inline))
+/*
+ * The verifier takes all registers that may carry arguments for used by every call, and tells
+ * states apart by what was left in them.
+ */
+#ifdef __bpf__
+#define INTERP_FORGET                                                \
+	__asm__ volatile("r1 = 0; r2 = 0; r3 = 0; r4 = 0; r5 = 0" :: \
+				 : "r0", "r1", "r2", "r3", "r4", "r5", "memory")
+#else
+#define INTERP_FORGET INTERP_BARRIER
+#endif
+#define INTERP_HIDE(x) __asm__("" : "+r"(x)) /* what the compiler knows and the verifier does not \
+					      */
+#define INTERP_INLINE static inline __attribute__((always_inline))
 
 INTERP_INLINE u64 interp_mask(u32 size)
 {
@@ -118,7 +131,7 @@ INTERP_INLINE void interp_set_result(struct interp *m, u64 shifted, u64 value)
 {
 	m->zero = shifted;
 	m->sign = shifted;
-	m->parity = value;
+	m->parity = (u8)value;
 }
 
 /* After an instruction: which flags are known now. */
@@ -134,7 +147,7 @@ INTERP_INLINE void interp_settle_flags(struct interp *m, u64 entry, u32 unknown)
 
 INTERP_INLINE u32 interp_parity(const struct interp *m)
 {
-	u32 x = (u32)m->parity & 0xff;
+	u32 x = m->parity;
 
 	x ^= x >> 4;
 	return ~(0x6996u >> (x & 15)) & 1;
@@ -170,15 +183,16 @@ INTERP_INLINE u32 interp_condition(const struct interp *m, u32 code)
 	if (n == 5)
 		value = interp_parity(m);
 	else
-		value >>= m->carry | (nonzero ^ 1) << 1 | m->sign >> 63 << 2 | m->overflow << 3;
+		value >>=
+			m->carry | (nonzero ^ 1) << 1 | m->sign >> 63 << 2 | (u64)m->overflow << 3;
 	return (value ^ code) & 1;
 }
 
 INTERP_INLINE u64 interp_pack_flags(const struct interp *m)
 {
 	return (m->carry & 1) | (u64)interp_parity(m) << 2 | (m->adjust & 16) |
-	       (u64)(m->zero == 0) << 6 | (m->sign >> 63) << 7 | (m->direction & 1) << 10 |
-	       (m->overflow & 1) << 11;
+	       (u64)(m->zero == 0) << 6 | (m->sign >> 63) << 7 | (u64)(m->direction & 1) << 10 |
+	       (u64)(m->overflow & 1) << 11;
 }
 
 INTERP_INLINE void interp_unpack_flags(struct interp *m, u64 flags, u32 which)
@@ -188,7 +202,7 @@ INTERP_INLINE void interp_unpack_flags(struct interp *m, u64 flags, u32 which)
 	if (which & INTERP_PF)
 		m->parity = !(flags >> 2 & 1);
 	if (which & INTERP_AF)
-		m->adjust = flags;
+		m->adjust = (u8)flags;
 	if (which & INTERP_ZF)
 		m->zero = !(flags >> 6 & 1);
 	if (which & INTERP_SF)
@@ -240,8 +254,8 @@ INTERP_INLINE u64 interp_spread(u32 bytes)
 	return (low | (u64)(bytes >> 7 & 1) << 56) * 0xff;
 }
 
-/* What was stored over a word that was read; returns a mask of the bytes that are unknown. */
-INTERP_FN int interp_overlay(struct interp *m, u64 address, u32 unknown)
+/* What was stored over the word in m->loaded; m->loaded_unknown is a mask of its bytes. */
+INTERP_FN int interp_overlay(struct interp *m, u64 address)
 {
 	const struct interp_word *w;
 	u64 mask;
@@ -251,13 +265,14 @@ INTERP_FN int interp_overlay(struct interp *m, u64 address, u32 unknown)
 		return 0;
 	n = interp_find_word(m, address);
 	if (n < 0)
-		return (int)unknown;
+		return 0;
 	w = &m->word[(u32)n % INTERP_WORDS];
 	if (w->epoch != m->epoch)
-		return (int)unknown;
+		return 0;
 	mask = interp_spread(w->stored);
 	m->loaded = (m->loaded & ~mask) | (w->data & mask);
-	return (int)((unknown & ~w->stored) | w->unknown);
+	m->loaded_unknown = (m->loaded_unknown & ~(u32)w->stored) | w->unknown;
+	return 0;
 }
 
 /*
@@ -266,17 +281,18 @@ INTERP_FN int interp_overlay(struct interp *m, u64 address, u32 unknown)
  */
 INTERP_INLINE u32 interp_word_at(struct interp *m, u64 address)
 {
-	u32 unknown = 0;
 	u64 word = 0;
 
+	m->loaded_unknown = 0;
 	if (interp_memory(m, address, &word) < 0) {
 		m->failed++;
-		unknown = 0xff;
+		m->loaded_unknown = 0xff;
 	}
 	m->loaded = word;
 	if (m->filter >> (interp_hash(address) & 63) & 1)
-		unknown = (u32)interp_overlay(m, address, unknown);
-	return unknown;
+		interp_overlay(m, address);
+	INTERP_BARRIER; /* through memory: the verifier need not know which */
+	return m->loaded_unknown;
 }
 
 INTERP_FN int interp_second_word(struct interp *m, u64 address)

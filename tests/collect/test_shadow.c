@@ -100,11 +100,14 @@ static double bound(double share, uint64_t n)
 	return 5 * sqrt(share * (1 - share) / (double)n);
 }
 
-static void test_edges(void **state)
+static void check_edges(bool by_calls)
 {
-	(void)state;
-	const struct shadow_options o = {
-		.steps = 256, .skip = 64, .share = 0.5, .user = true, .kernel = true};
+	const struct shadow_options o = {.steps = 256,
+		.skip = 64,
+		.share = 0.5,
+		.user = true,
+		.kernel = true,
+		.by_calls = by_calls};
 	struct sampler_statistics s;
 	struct edges e = {0};
 
@@ -129,6 +132,19 @@ static void test_edges(void **state)
 	assert_true(s.shadow.bursts >= e.bursts);
 	assert_true(s.shadow.steps > s.shadow.bursts * 16);
 	assert_true(s.shadow.stops[INTERP_DONE] + s.shadow.stops[INTERP_TIME] > e.bursts / 2);
+}
+
+static void test_edges(void **state)
+{
+	(void)state;
+	check_edges(false);
+}
+
+/* As on an older kernel. */
+static void test_edges_by_calls(void **state)
+{
+	(void)state;
+	check_edges(true);
 }
 
 /* One in four samples is asked for. Lengths are mixed, so the ends of bursts are not all at one
@@ -691,6 +707,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_edges_by_calls),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_values),
