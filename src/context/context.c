@@ -35,27 +35,29 @@ enum {
 	SNIPPETS
 };
 
-#define FIND_NARROW "t1 = tls[128]; t0 = [t1]; if [t0] == a0 goto same; t0 = call a1(a2); same: "
-/* In r; s is the slot; p, c, n, f are the arguments above. */
-#define FIND(r, s, p, c, n, f)                                                                    \
-	s " = tls[128]; if " s " == 0 goto new; " r " = [" s "]; if [" r "] == " p " goto same; " \
-	  "if [" r "] != 1 goto new; " r " = [" r " + " f "]; if [" r "] == " p " goto same; "    \
-	  "new: " r " = call " c "(" n "); " s " = tls[128]; same: "
-#define FIND_WIDE   FIND("t0", "t1", "a0", "a1", "a2", "a3")
+#define FIND_NARROW "t1 = tls[128]; t0 = [t1]; if [t0] != a0 goto new; same: "
+#define MAKE_NARROW "apart; new: t0 = call a1(a2); goto same"
+#define FIND_WIDE   "t1 = tls[128]; if t1 == 0 goto new; t0 = [t1]; if [t0] != a0 goto other; same: "
+#define MAKE_WIDE                                                                        \
+	"apart; other: if [t0] != 1 goto new; t0 = [t0 + a3]; if [t0] == a0 goto same; " \
+	"new: t0 = call a1(a2); t1 = tls[128]; goto same"
 #define COUNT_ENTRY "%1$s[t0 + 8] += 1; "
 #define KEEP        "v0 = [t0 + 16]; "
 #define KEEP_BOTH   KEEP "v1 = t1; "
 
 /* As paths/code.h wants it. */
-static const char finds[] = FIND("t4", "t5", "a3", "a4", "a5", "a6") "t4 = [t4 + 16]; ";
+static const char finds[] =
+	"t5 = tls[128]; if t5 == 0 goto new; t4 = [t5]; if [t4] == a3 goto same; "
+	"if [t4] != 1 goto new; t4 = [t4 + a6]; if [t4] == a3 goto same; "
+	"new: t4 = call a4(a5); t5 = tls[128]; same: t4 = [t4 + 16]; ";
 
 static const char *const texts[SNIPPETS] = {
-	[NARROW] = FIND_NARROW COUNT_ENTRY,
-	[NARROW_RECORD] = FIND_NARROW COUNT_ENTRY KEEP,
-	[NARROW_KEEPS] = FIND_NARROW COUNT_ENTRY KEEP_BOTH,
-	[WIDE] = FIND_WIDE COUNT_ENTRY,
-	[WIDE_RECORD] = FIND_WIDE COUNT_ENTRY KEEP,
-	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY KEEP_BOTH,
+	[NARROW] = FIND_NARROW COUNT_ENTRY MAKE_NARROW,
+	[NARROW_RECORD] = FIND_NARROW COUNT_ENTRY KEEP MAKE_NARROW,
+	[NARROW_KEEPS] = FIND_NARROW COUNT_ENTRY KEEP_BOTH MAKE_NARROW,
+	[WIDE] = FIND_WIDE COUNT_ENTRY MAKE_WIDE,
+	[WIDE_RECORD] = FIND_WIDE COUNT_ENTRY KEEP MAKE_WIDE,
+	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY KEEP_BOTH MAKE_WIDE,
 	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
 	[PASS_ON] = "tls[128] = v1",
 	[CHARGE] = "",
@@ -76,8 +78,8 @@ static const char *const measured_before[SNIPPETS] = {
 	[END_THREAD] = "",
 };
 static const char *const measured_behind[SNIPPETS] = {
-	[WIDE] = "",
-	[WIDE_KEEPS] = KEEP_BOTH,
+	[WIDE] = MAKE_WIDE,
+	[WIDE_KEEPS] = KEEP_BOTH MAKE_WIDE,
 	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
 	[PASS_ON] = "tls[128] = v1",
 	[CHARGE] = "",

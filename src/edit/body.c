@@ -5,9 +5,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "edit/edit_internal.h"
-#include "isa/reference.h"
 #include "edit/pad.h"
 #include "edit/variable.h"
+#include "isa/reference.h"
 
 /* Where the code on an edge goes. */
 enum place {
@@ -23,6 +23,12 @@ struct stub {
 	uint32_t edge, label;
 };
 
+/* And parts of snippets that lie apart. */
+struct part {
+	struct item item;
+	uint32_t from; /* item with the rest of the snippet */
+};
+
 struct maker {
 	struct edit *e;
 	struct function *f;
@@ -32,6 +38,7 @@ struct maker {
 	size_t next_before;    /* the first insertion before an instruction that is still to come */
 	size_t nedges;         /* insertions on edges, which come first */
 	VEC(struct stub) stubs;
+	VEC(struct part) parts;
 	struct snippet_code code;
 	struct err *err;
 	int failed;
@@ -97,13 +104,20 @@ static enum place place_of(const struct function *f, uint32_t edge)
 
 /* ---- items ---- */
 
+static struct item new_item(const struct maker *m, enum item_kind kind, uint32_t insn)
+{
+	struct item i = {.kind = (uint8_t)kind, .insn = insn, .label = LABEL_OUTSIDE};
+
+	if (m->pad && m->pad->open[insn])
+		i.pushed = (uint16_t)m->pad->size;
+	return i;
+}
+
 static struct item *add_item(struct maker *m, enum item_kind kind, uint32_t insn)
 {
 	struct item *i = vec_add(&m->b->items);
 
-	*i = (struct item){.kind = (uint8_t)kind, .insn = insn, .label = LABEL_OUTSIDE};
-	if (m->pad && m->pad->open[insn])
-		i->pushed = (uint16_t)m->pad->size;
+	*i = new_item(m, kind, insn);
 	return i;
 }
 
@@ -175,22 +189,13 @@ static void add_copy(struct maker *m, uint32_t first, uint32_t end)
 	add_run(m, first, end);
 }
 
-static void keep_code(struct maker *m, const struct insertion *in)
+/* A part of what was just lowered. */
+static void keep_code(
+	struct maker *m, const struct insertion *in, struct item *i, size_t from, size_t to)
 {
-	struct body *b = m->b;
-
-	*vec_add(&b->codes) = (struct code){.offset = (uint32_t)b->bytes.n,
-		.size = (uint32_t)m->code.bytes.n,
-		.first_fixup = (uint32_t)b->fixups.n,
-		.fixups = (uint32_t)m->code.fixups.n,
-		.first_shift = (uint32_t)b->shifts.n,
-		.shifts = (uint32_t)m->code.shifts.n,
-		.edge = in->on_edge ? in->number : GRAPH_NONE};
-	buf_put(&b->bytes, m->code.bytes.p, m->code.bytes.n);
-	vec_each (x, &m->code.fixups)
-		*vec_add(&b->fixups) = *x;
-	vec_each (s, &m->code.shifts)
-		*vec_add(&b->shifts) = *s;
+	i->count = body_keep_code(m->b, &m->code, from, to);
+	i->size = (uint32_t)(to - from);
+	m->b->codes.p[i->count].edge = in->on_edge ? in->number : GRAPH_NONE;
 }
 
 /* One snippet; it stands for an instruction. */
@@ -204,10 +209,12 @@ static void add_code(struct maker *m, const struct insertion *in, const struct s
 			(unsigned long long)m->flow->insns[insn].address);
 	if (r < 0 || !m->code.bytes.n)
 		return;
-	struct item *i = add_item(m, ITEM_CODE, insn);
-	i->count = (uint32_t)m->b->codes.n;
-	i->size = (uint32_t)m->code.bytes.n;
-	keep_code(m, in);
+	if (m->code.apart < m->code.bytes.n) {
+		struct part *p = vec_add(&m->parts);
+		*p = (struct part){new_item(m, ITEM_CODE, insn), (uint32_t)m->b->items.n};
+		keep_code(m, in, &p->item, m->code.apart, m->code.bytes.n);
+	}
+	keep_code(m, in, add_item(m, ITEM_CODE, insn), 0, m->code.apart);
 }
 
 /* The instruction that code on an edge stands for. */
@@ -284,6 +291,19 @@ static void finish_stubs(struct maker *m)
 			add_item(m, ITEM_JUMP, insn_of(m, s->edge))->label = to;
 	}
 	m->stubs.n = 0;
+}
+
+/* Behind everything: also stubs may have such parts. */
+static void finish_parts(struct maker *m)
+{
+	struct body *b = m->b;
+
+	vec_each (p, &m->parts) {
+		b->codes.p[p->item.count].other = p->from;
+		b->codes.p[b->items.p[p->from].count].other = (uint32_t)b->items.n;
+		*vec_add(&b->items) = p->item;
+	}
+	m->parts.n = 0;
 }
 
 /* ---- blocks ---- */
@@ -442,6 +462,7 @@ static void make_piece(struct maker *m, const struct range *range, struct piece 
 		falls = goes_on(&flow->blocks[k]);
 	}
 	finish_stubs(m);
+	finish_parts(m);
 	p->items = (uint32_t)m->b->items.n - p->first;
 }
 
@@ -483,6 +504,7 @@ int body_create(struct edit *e, struct function *f, struct body **out, struct er
 	}
 	vec_sort(&b->ways, by_edge);
 	vec_deinit(&m.stubs);
+	vec_deinit(&m.parts);
 	snippet_code_deinit(&m.code);
 	if (m.failed) {
 		body_destroy(b);

@@ -3,7 +3,8 @@
  * functions, refs.c and patch.c say where old code leads into new, body.c makes the new bodies,
  * entries.c gives functions new addresses, twin.c gives second copies what they need, pad.c makes
  * frames larger, wrap.c makes calls deeper, variable.c finds room for variables, scratch.c says
- * what code in them may use, emit.c places them and writes their bytes.
+ * what code in them may use, parts.c keeps what they are made of, emit.c places them and writes
+ * their bytes.
  */
 #ifndef CULPRIT_EDIT_EDIT_INTERNAL_H
 #define CULPRIT_EDIT_EDIT_INTERNAL_H
@@ -61,7 +62,8 @@ struct piece {
 struct code {
 	uint32_t offset, size; /* in body.bytes */
 	uint32_t first_fixup, fixups, first_shift, shifts;
-	uint32_t edge; /* that it is on, GRAPH_NONE: it is before an instruction */
+	uint32_t edge;  /* that it is on, GRAPH_NONE: it is before an instruction */
+	uint32_t other; /* item with the part that lies apart, or that this lies apart from */
 };
 
 /* An edge that leads to a label of its own and not to the one of its block. */
@@ -83,6 +85,9 @@ struct body {
 
 int body_create(struct edit *e, struct function *f, struct body **out, struct err *err);
 void body_destroy(struct body *b);
+
+/* Adds a part of a lowered snippet to the codes of a body; which it is (parts.c). */
+uint32_t body_keep_code(struct body *b, const struct snippet_code *c, size_t from, size_t to);
 
 /* Where a block begins in the new code, and where those who come from outside enter it. */
 uint64_t body_label(const struct body *b, uint32_t label);

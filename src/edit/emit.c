@@ -306,6 +306,8 @@ static void write_code(struct writer *w, const struct item *i, uint64_t at, uint
 			target = body_same_place(other_copy(w->f), i->insn, c->edge);
 		else if (x->calls)
 			target += w->e->text; /* where the run time lies */
+		else if (x->across)
+			target += at - i->offset + w->b->items.p[c->other].offset;
 		put_relative(out + x->offset, at + x->end, target);
 	}
 }

@@ -356,6 +356,9 @@ static int read_statement(struct reader *r)
 			err = refuse(r, "clobber takes a constant and is alone");
 	} else if (take(r, "call")) {
 		err = read_call(r, s);
+	} else if (take(r, "apart")) {
+		s->type = STATEMENT_APART;
+		err = 0;
 	} else {
 		err = read_assignment(r, s);
 	}
@@ -368,7 +371,27 @@ static int read_statement(struct reader *r)
 	return err;
 }
 
-/* Only forwards, so that snippets end. */
+static int find_apart(struct reader *r)
+{
+	struct snippet *s = r->out;
+
+	s->apart = 0;
+	while (s->apart < s->n && s->statement[s->apart].type != STATEMENT_APART)
+		s->apart++;
+	for (unsigned i = s->apart + 1; i < s->n; i++)
+		if (s->statement[i].type == STATEMENT_APART)
+			return refuse(r, "apart a second time");
+	if (s->apart < s->n && s->statement[s->n - 1].type != STATEMENT_GOTO)
+		return refuse(r, "no goto");
+	return 0;
+}
+
+/* Only forwards, so that snippets end; but what lies apart may go back. */
+static bool is_ahead(const struct snippet *s, unsigned from, unsigned to)
+{
+	return to > from || (from > s->apart && to <= s->apart);
+}
+
 static int find_targets(struct reader *r)
 {
 	for (unsigned i = 0; i < r->uses; i++) {
@@ -376,7 +399,7 @@ static int find_targets(struct reader *r)
 		unsigned k = 0;
 		while (k < r->labels && strcmp(r->label[k].text, r->use[i].text))
 			k++;
-		if (k == r->labels || r->label[k].statement <= r->use[i].statement)
+		if (k == r->labels || !is_ahead(r->out, r->use[i].statement, r->label[k].statement))
 			return err_set(r->e, -EINVAL, "snippet \"%s\": no \"%s:\" further on",
 				r->text, r->use[i].text);
 		s->target = (uint8_t)r->label[k].statement;
@@ -396,7 +419,8 @@ static int read_all(struct reader *r)
 	} while (take(r, ";"));
 	if (*r->at)
 		return refuse(r, "nothing that is known");
-	return find_targets(r);
+	int err = find_apart(r);
+	return err ? err : find_targets(r);
 }
 
 int snippet_create(const char *text, struct snippet **out, struct err *e)

@@ -9,7 +9,7 @@
  *	[a0 + v0*8] += 1; v0 = a1               the end of a path
  *	[a0] -= 1; if [a0] < 0 goto a1          a check: leave for another copy of the body
  *	t0 = [a0]; if t0 == a1 goto same; [a0] = a1; same:
- *	t0 = tls[a0]; if t0 != 0 goto on; t0 = call a1(a2); on: [t0 + a3] += 1
+ *	t0 = tls[a0]; if t0 == 0 goto no; on: [t0 + a3] += 1; apart; no: t0 = call a1(a2); goto on
  *	t0 = rdtsc; t1 = t0; t0 -= v1; [a0] += t0; v1 = t1
  *
  * Statements are divided by ";". All values have 64 bits, comparisons are signed.
@@ -33,6 +33,9 @@
  * routine of the run time, which an argument names by its offset there (rt/routines.h). It leaves
  * alone everything but its result, so it costs its place nothing but the call.
  * "register = rdtsc": the time stamp counter.
+ *
+ * "apart": what follows is seldom run, and lies behind the procedure, so that nothing has to jump
+ * over it. It ends with a goto, and may go back to what stands before.
  *
  * "clobber value", alone in a snippet, overwrites all that is dead: where that does no harm, no
  * snippet does.
@@ -65,10 +68,10 @@ struct snippet_place {
 	uint32_t live;    /* LIVE_*: what must survive; liveness_before and the like */
 	uint8_t red_zone; /* bytes below rsp that may be in use, 0 to 128; liveness_red_zone */
 	struct {
-		uint8_t reg;           /* live; not rax, rsp or rbp; REG_NONE: in memory */
-		uint8_t base;          /* there: REG_RSP or REG_RBP, as it is at this place, */
-		int32_t slot;          /* and how far from it */
-	} variable[SNIPPET_VARIABLES]; /* of those that the snippet uses */
+		uint8_t reg;            /* live; not rax, rsp or rbp; REG_NONE: in memory */
+		uint8_t base;           /* there: REG_RSP or REG_RBP, as it is at this place, */
+		int32_t slot;           /* and how far from it */
+	} variable[SNIPPET_VARIABLES];  /* of those that the snippet uses */
 	const struct reference *memory; /* of those that the snippet uses */
 };
 
@@ -76,9 +79,10 @@ struct snippet_place {
 struct snippet_fixup {
 	uint32_t offset, end;
 	uint64_t target;
-	bool jumps; /* target is the argument of a goto: what it means is between tool and emitter
-		     */
-	bool calls; /* target is an offset in the run time */
+	bool jumps;  /* target is the argument of a goto: what it means is between tool and emitter
+		      */
+	bool calls;  /* target is an offset in the run time */
+	bool across; /* from one part to the other: target is an offset in all of the bytes */
 };
 
 /* From offset on, rsp is so many bytes lower than where the snippet was inserted. */
@@ -89,6 +93,7 @@ struct snippet_shift {
 /* Zeroed at first; then used again and again. */
 struct snippet_code {
 	struct buf bytes;
+	size_t apart; /* where the part begins that lies elsewhere; bytes.n: there is none */
 	VEC(struct snippet_fixup) fixups;
 	VEC(struct snippet_shift) shifts; /* ascending; 0 before the first */
 };

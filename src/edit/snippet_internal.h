@@ -50,7 +50,8 @@ enum statement_type {
 	STATEMENT_GOTO,
 	STATEMENT_CLOBBER,
 	STATEMENT_CALL,
-	STATEMENT_CLOCK
+	STATEMENT_CLOCK,
+	STATEMENT_APART, /* what stands before it goes on behind the snippet */
 };
 
 struct statement {
@@ -66,6 +67,7 @@ struct statement {
 struct snippet {
 	struct statement statement[SNIPPET_STATEMENTS];
 	unsigned n, arguments;
+	unsigned apart;     /* which statement says so; n: none */
 	uint16_t registers; /* that it uses, a bit each */
 	uint8_t named;      /* memory of the instruction that it uses, a bit each */
 };

@@ -96,8 +96,10 @@ static uint8_t take_helper(struct lowering *l)
 static void add_fixup(struct lowering *l, size_t at, uint64_t target, bool jumps)
 {
 	if (at)
-		*vec_add(&l->out->fixups) = (struct snippet_fixup){
-			(uint32_t)at, (uint32_t)l->b->n, target, jumps, false};
+		*vec_add(&l->out->fixups) = (struct snippet_fixup){.offset = (uint32_t)at,
+			.end = (uint32_t)l->b->n,
+			.target = target,
+			.jumps = jumps};
 }
 
 /* Memory, and what it is relative to when that is rip. */
@@ -415,6 +417,14 @@ static void make_clobber(struct lowering *l, uint64_t value)
 		encode_register_immediate(l->b, ENCODE_COMPARE, REG_RSP, -1);
 }
 
+/* The way on; then code that lies elsewhere, with all that is saved still saved. */
+static void make_apart(struct lowering *l)
+{
+	end(l);
+	l->out->apart = l->b->n;
+	note_shift(l, l->plan.lowered);
+}
+
 static void make_statement(struct lowering *l, unsigned i)
 {
 	const struct statement *s = &l->plan.snippet->statement[i];
@@ -440,6 +450,9 @@ static void make_statement(struct lowering *l, unsigned i)
 	case STATEMENT_CLOCK:
 		make_clock(l, s);
 		return;
+	case STATEMENT_APART:
+		make_apart(l);
+		return;
 	case STATEMENT_IF:
 		break;
 	}
@@ -460,13 +473,23 @@ static void fill_in(struct lowering *l, uint32_t offset, uint32_t to)
 	memcpy(l->b->p + offset, &by, sizeof by);
 }
 
+static void fill_jump(struct lowering *l, uint32_t offset, uint32_t to, bool to_apart)
+{
+	if ((offset >= l->out->apart) == to_apart)
+		fill_in(l, offset, to);
+	else
+		*vec_add(&l->out->fixups) = (struct snippet_fixup){
+			.offset = offset, .end = offset + 4, .target = to, .across = true};
+}
+
 /* Those that leave put back what was saved, each for itself, behind the way on. */
 static void make_exits(struct lowering *l)
 {
-	size_t over = l->noutside ? encode_jump(l->b) : 0;
+	bool apart = l->plan.snippet->apart < l->plan.snippet->n;
+	size_t over = l->noutside && !apart ? encode_jump(l->b) : 0;
 
 	for (unsigned i = 0; i < l->noutside; i++) {
-		fill_in(l, l->outside[i].offset, (uint32_t)l->b->n);
+		fill_jump(l, l->outside[i].offset, (uint32_t)l->b->n, apart);
 		note_shift(l, l->plan.lowered);
 		end(l);
 		size_t at = encode_jump(l->b);
@@ -484,6 +507,7 @@ int snippet_lower(const struct snippet *s, const uint64_t *arguments,
 		.b = &out->bytes};
 
 	out->bytes.n = out->fixups.n = out->shifts.n = 0;
+	out->apart = SIZE_MAX;
 	plan_make(&l.plan);
 	if (s->named && l.plan.kept_flags) /* these take rax, which it may be addressed by */
 		return -EINVAL;
@@ -494,9 +518,13 @@ int snippet_lower(const struct snippet *s, const uint64_t *arguments,
 	}
 	l.start[s->n] = (uint32_t)l.b->n;
 	for (unsigned i = 0; i < l.ninside; i++)
-		fill_in(&l, l.inside[i].offset, l.start[l.inside[i].to]);
-	end(&l);
+		fill_jump(
+			&l, l.inside[i].offset, l.start[l.inside[i].to], l.inside[i].to > s->apart);
+	if (s->apart == s->n)
+		end(&l);
 	make_exits(&l);
+	if (s->apart == s->n)
+		out->apart = out->bytes.n;
 	return l.err;
 }
 

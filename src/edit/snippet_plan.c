@@ -91,7 +91,7 @@ static unsigned statement_helpers(const struct plan *p, const struct statement *
 {
 	unsigned n = 0;
 
-	if (s->type == STATEMENT_GOTO || s->type == STATEMENT_CLOBBER)
+	if (s->type == STATEMENT_GOTO || s->type == STATEMENT_CLOBBER || s->type == STATEMENT_APART)
 		return 0;
 	if (s->type == STATEMENT_CLOCK)
 		return (unsigned)__builtin_popcount(p->taken);
@@ -128,7 +128,7 @@ static bool is_same(const struct operand *a, const struct operand *b)
 
 static bool is_target(const struct snippet *s, unsigned statement)
 {
-	for (unsigned i = 0; i < statement; i++)
+	for (unsigned i = 0; i < s->n; i++)
 		if ((s->statement[i].type == STATEMENT_IF ||
 			    s->statement[i].type == STATEMENT_GOTO) &&
 			s->statement[i].argument == SNIPPET_NO &&
@@ -160,6 +160,7 @@ static uint8_t flags_of(const struct plan *p, unsigned i)
 	case STATEMENT_CLOBBER:
 	case STATEMENT_CALL:
 	case STATEMENT_CLOCK:
+	case STATEMENT_APART:
 		return 0;
 	default:
 		break;

@@ -24,7 +24,8 @@ int threads_begin(struct threads *t, struct edit *e, struct err *err)
 			image_path(edit_image(e)), why);
 	t->at = edit_data(e, sizeof(struct rt_threads), 8);
 	return snippet_create(
-		THREADS_FIND("t0", "a1") "if t0 != 0 goto on; call a0(); on:", &t->check, err);
+		THREADS_FIND("t0", "a1") "if t0 == 0 goto new; on: apart; new: call a0(); goto on",
+		&t->check, err);
 }
 
 void threads_check(struct threads *t, struct edit *e)

@@ -118,6 +118,21 @@ static void test_branches(void **state)
 		"mov rax,QWORD PTR [rsp-0x8]; jmp 2a; sahf; mov rax,QWORD PTR [rsp-0x8]; jmp 2000");
 }
 
+/* Behind the way on; jumps to it and back are left to whom places it. */
+static void test_apart(void **state)
+{
+	(void)state;
+	expect("t0 = tls[a2]; if t0 == 0 goto no; on: [t0 + a3] += 1; apart; no: t0 = 5; goto on",
+		NO_LIVE, 0,
+		"mov rcx,QWORD PTR fs:0x3; test rcx,rcx; je 16; inc QWORD PTR [rcx+0x4]; "
+		"mov ecx,0x5; jmp 12");
+	assert_int_equal(code.apart, 0x16);
+	assert_int_equal(code.fixups.n, 2);
+	assert_true(code.fixups.p[0].across && code.fixups.p[1].across);
+	expect("[a0] += 1", NO_LIVE, 0, "inc QWORD PTR [rip+0xff9]");
+	assert_int_equal(code.apart, code.bytes.n);
+}
+
 /* Where the red zone is full the stack moves, and that is told. */
 static void test_shifts(void **state)
 {
@@ -138,7 +153,8 @@ static void test_refused(void **state)
 	static const char *const texts[] = {"a0 = 1", "[a0] + 1", "t9 = 1", "[1] = 1",
 		"[a0] = [a1]", "t0 = 1 t1", "if t0 = 1 goto a0", "goto there", "back: goto back",
 		"[t0 + t1*3] = 1", "[t0 + t1 + t2] = 1", "atomic t0 += 1", "[a0 = 1", "t0 = a8",
-		"if t0 == 1", "[a0] += 1 x"};
+		"if t0 == 1", "[a0] += 1 x", "apart; t0 = 1", "apart; goto a0; apart; goto a0",
+		"apart; on: goto on"};
 	struct snippet *s = NULL;
 	struct err e;
 
@@ -162,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_branches),
+		cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_shifts),
 		cmocka_unit_test(test_refused),
 	};

@@ -25,10 +25,11 @@
 NATIVE_DEFINE
 
 #define WORDS   16
-#define STACK   128   /* words; rsp is in the middle */
-#define ROUTINE 0x640 /* its offset in the run time */
-#define CLOCK   15    /* the word that only the clock is kept in */
-#define EXITS   3     /* the end, and the two that a2 and a3 name */
+#define STACK   128    /* words; rsp is in the middle */
+#define ROUTINE 0x640  /* its offset in the run time */
+#define CLOCK   15     /* the word that only the clock is kept in */
+#define EXITS   3      /* the end, and the two that a2 and a3 name */
+#define PART    0x2000 /* where what lies apart is, in the code */
 
 /* Near each other, for displacements have 32 bits. */
 static struct region {
@@ -132,11 +133,14 @@ static void add_clock(struct buf *b)
 	buf_printf(b, "; %s = rdtsc; [a0 + %d] = %s; %s = 5", reg, 8 * CLOCK, reg, reg);
 }
 
+/* Also to what lies apart, from what does not. */
+static unsigned targets_known = 3;
+
 static void add_statement(struct buf *b)
 {
 	static const char *const signs[] = {" = ", " += ", " -= "};
 	static const char *const tests[] = {" == ", " != ", " < ", " <= ", " > ", " >= "};
-	static const char *const targets[] = {"a2", "a3", "end"};
+	static const char *const targets[] = {"a2", "a3", "end", "part"};
 	bool memory = dice_chance(&dice, 50);
 	char left[32];
 
@@ -147,12 +151,12 @@ static void add_statement(struct buf *b)
 		buf_printf(b, "; %s%s%s", left, signs[dice_below(&dice, 3)], some_value(!memory));
 	if (dice_chance(&dice, 20)) /* what the sum before may tell */
 		buf_printf(b, "; if %s%s0 goto %s", left, tests[dice_below(&dice, 6)],
-			targets[dice_below(&dice, 3)]);
+			targets[dice_below(&dice, targets_known)]);
 	if (dice_chance(&dice, 20))
 		buf_printf(b, "; if %s%s%s goto %s", some_register(), tests[dice_below(&dice, 6)],
-			some_value(true), targets[dice_below(&dice, 3)]);
+			some_value(true), targets[dice_below(&dice, targets_known)]);
 	if (dice_chance(&dice, 2))
-		buf_printf(b, "; goto %s", targets[dice_below(&dice, 3)]);
+		buf_printf(b, "; goto %s", targets[dice_below(&dice, targets_known)]);
 	if (dice_chance(&dice, 15))
 		add_call(b);
 	if (dice_chance(&dice, 10))
@@ -174,6 +178,14 @@ static void begin_with_clock(struct buf *b)
 	const char *reg = some_register();
 
 	buf_printf(b, "%s = rdtsc; [a0 + %d] = %s; %s = 5; ", reg, 8 * CLOCK, reg, reg);
+}
+
+static void add_statements(struct buf *b)
+{
+	unsigned most = SNIPPET_STATEMENTS - (targets_known == 4 ? 16 : 3);
+
+	for (uint64_t n = 1 + dice_below(&dice, 6); n && statements(b) + 7 < most; n--)
+		add_statement(b);
 }
 
 static void make_text(struct buf *b)
@@ -198,10 +210,15 @@ static void make_text(struct buf *b)
 	if (dice_chance(&dice, 20))
 		begin_with_clock(b);
 	buf_printf(b, "t0 = 3; t1 = a4; t2 = a5; t3 = -9; t4 = &[a0]; t5 = 2");
-	for (uint64_t n = 1 + dice_below(&dice, 6); n && statements(b) + 10 < SNIPPET_STATEMENTS;
-		n--)
-		add_statement(b);
+	targets_known = dice_chance(&dice, 50) ? 4 : 3;
+	add_statements(b);
 	buf_printf(b, "; end:");
+	if (targets_known == 3)
+		return;
+	targets_known = 3;
+	buf_printf(b, " apart; part: t0 = 1");
+	add_statements(b);
+	buf_printf(b, "; goto end");
 }
 
 /* ---- meaning ---- */
@@ -294,6 +311,8 @@ static void mean(struct world *w, const struct snippet *s, const uint64_t *argum
 			assign(w, t, arguments);
 			continue;
 		}
+		if (t->type == STATEMENT_APART)
+			return;
 		if (t->type == STATEMENT_CALL) {
 			call(w, t, arguments);
 			continue;
@@ -337,22 +356,35 @@ __asm__("routine_start:\n"
 	"lea 1(%rcx,%rax,4), %rax\n mov %rax, 24(%rsp)\n pop %rcx\n pop %rax\n ret\n"
 	"routine_end:\n");
 
+static uint64_t target_of(const struct snippet_code *c, const struct snippet_fixup *x)
+{
+	uint64_t code = (uint64_t)region->code;
+
+	if (x->calls)
+		return (uint64_t)region->routine;
+	if (!x->across)
+		return x->target;
+	return x->offset < c->apart ? code + PART + x->target - c->apart : code + x->target;
+}
+
 static void install(const struct snippet_code *c)
 {
+	uint8_t *end = region->code + c->apart;
 	int32_t by;
 
-	assert_true(c->bytes.n + 8 < sizeof region->code);
-	memcpy(region->code, c->bytes.p, c->bytes.n);
+	assert_true(c->bytes.n + 8 < PART);
+	memcpy(region->code, c->bytes.p, c->apart);
+	memcpy(region->code + PART, c->bytes.p + c->apart, c->bytes.n - c->apart);
 	for (size_t i = 0; i < c->fixups.n; i++) {
 		const struct snippet_fixup *x = &c->fixups.p[i];
-		uint64_t target = x->calls ? (uint64_t)region->routine : x->target;
+		uint8_t *part = region->code + (x->offset < c->apart ? 0 : PART - c->apart);
 		assert_true(!x->calls || x->target == ROUTINE);
-		by = (int32_t)(target - (uint64_t)(region->code + x->end));
-		memcpy(region->code + x->offset, &by, 4);
+		by = (int32_t)(target_of(c, x) - (uint64_t)(part + x->end));
+		memcpy(part + x->offset, &by, 4);
 	}
-	region->code[c->bytes.n] = 0xe9;
-	by = (int32_t)(region->way_out[0] - (region->code + c->bytes.n + 5));
-	memcpy(region->code + c->bytes.n + 1, &by, 4);
+	*end = 0xe9;
+	by = (int32_t)(region->way_out[0] - (end + 5));
+	memcpy(end + 1, &by, 4);
 }
 
 static struct snippet_place some_place(void)
