@@ -2,7 +2,8 @@
  * combined_sums PATHS CONTEXT BOTH: three databases of runs that did the same, by `record --paths`,
  * `--context` and `--paths --context`. Compares how often each path ran, as counted and summed over
  * all contexts; procedures that are cut in other places, block by block; and the entries of every
- * context.
+ * context. In the last run alone: whether each context was entered as often as paths began at its
+ * entry, so that it does not matter whether the runs did the same.
  */
 #include "base/err.h"
 #include "base/hmap.h"
@@ -145,6 +146,59 @@ static void compare_paths(struct sums *s, uint64_t paths)
 		s->procedures.n, paths, executions, other, blocks, different);
 }
 
+/* Whose paths a node counts: those of a call that closes a recursion are the ancestor's. */
+static uint32_t active(const struct call_tree *t, uint32_t node)
+{
+	const struct call_node *called = call_tree_node(t, node), *n = called;
+
+	while (called->at.recursive && n->parent != CALL_NONE) {
+		node = n->parent;
+		n = call_tree_node(t, node);
+		if (!n->at.recursive && n->at.image == called->at.image &&
+			n->at.procedure == called->at.procedure)
+			break;
+	}
+	return node;
+}
+
+static void compare_entries(const struct sums *s)
+{
+	uint32_t n = call_tree_size(s->both);
+	_cleanup_free_ uint64_t *entered = xcalloc(n + 1, sizeof *entered);
+	_cleanup_free_ uint64_t *begun = xcalloc(n + 1, sizeof *begun);
+	uint64_t different = 0, by = 0, all = 0, without = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct call_node *node = call_tree_node(s->both, i);
+
+		entered[active(s->both, i)] += node->count;
+		for (uint32_t k = 0; k < node->npaths; k++) {
+			const struct call_path *p = call_tree_path(s->both, node->path + k);
+
+			begun[i] += p->shape.start == PATH_ENTRY ? p->count : 0;
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct call_node *node = call_tree_node(s->both, i);
+		bool none = !node->npaths && !node->at.recursive;
+
+		without += none && entered[i];
+		all += begun[i];
+		if (none || entered[i] == begun[i])
+			continue;
+		different++;
+		by += entered[i] > begun[i] ? entered[i] - begun[i] : begun[i] - entered[i];
+		if (getenv("VERBOSE"))
+			printf("  context %" PRIu32 " of %#" PRIx64 ": entered %" PRIu64
+			       ", paths begun %" PRIu64 "\n",
+				i, node->at.procedure, entered[i], begun[i]);
+	}
+	printf("%" PRIu64 " paths began at entries; %" PRIu64
+	       " contexts were entered otherwise, by %" PRIu64 " in all, %" PRIu64
+	       " have no paths\n",
+		all, different, by, without);
+}
+
 /* Places of both trees, each once. */
 static void compare_contexts(struct sums *s)
 {
@@ -181,6 +235,7 @@ int main(int argc, char **argv)
 	s.contexts = call_tree_create(NULL);
 	sums_read(argv[2], &s.store, &blob_context, add_contexts, &s);
 	compare_paths(&s, add_tree_paths(&s));
+	compare_entries(&s);
 	compare_contexts(&s);
 	hmap_deinit(&s.sums);
 	hmap_deinit(&s.procedures);

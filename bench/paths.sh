@@ -1,12 +1,13 @@
 #!/bin/bash
 # What counting paths costs on the twelve programs, and whether it is right. For each: arrays (what
 # record --paths does), refined by that run, whole paths (--full), and with the clock (--metric
-# tsc), beside exact counts; CPU times, in turns, -n: rounds. Right: the sums of all paths over every block are
-# what --exact counts. For the clock also the floor: readings times what one takes beside it. PROGRAMS: only these.
+# tsc), beside exact counts; CPU times, in turns, -n: rounds. Right: the sums of all paths over every block and
+# edge are what counters of their own say that ran beside them (edges_beside.c). For the clock also the floor:
+# readings times what one takes beside it. PROGRAMS: only these; CHECKS=1: only whether it is right.
 . "$(dirname "$0")/lib.sh"
 rounds=5
 options "$@"
-"$here/program" --prepare && make -s -C "$root" build/bench/path_sums build/bench/readings || exit 1
+"$here/program" --prepare && make -s -C "$root" build/bench/edges_beside build/bench/readings || exit 1
 edited=$programs/edited
 mkdir -p "$edited"
 names=${PROGRAMS:-$("$here/program" --names)}
@@ -42,24 +43,44 @@ make_copies() { # NAME
 
 # ---- right? ----
 
-header program "procedures" "paths that ran" "times" "blocks" "different: arrays" refined full tsc
+# povray counts in several threads at once.
+atomic() { # NAME
+	[ "$1" != povray ] || echo --atomic
+}
+
+# Whether paths add up to what was counted beside them, in one run.
+check() { # NAME KIND OPTION...
+	local file copy=$edited/$1.beside
+	file=$("$here/program" --files "$1")
+	rm -f "$copy" "$copy".*
+	# shellcheck disable=SC2046
+	"$root/build/bench/edges_beside" edit $(atomic "$1") "${@:3}" "$file" "$copy" || die "cannot edit $1"
+	"$root/tools/bind" "$copy" "$file" -- "$here/program" "$1" || die "$1: fails with $2"
+	"$root/build/bench/edges_beside" compare "$copy" >"$work/sums.$2"
+	rm -f "$copy" "$copy".*
+}
+
+different() { # KIND: blocks and edges
+	awk 'END { print $5 ", " $11 }' "$work/sums.$1"
+}
+
+header program procedures "paths that ran" times "blocks that ran" "edges that ran" "different: arrays" refined full tsc
 for name in $names; do
 	make_copies "$name" || die "cannot edit $name"
-	for kind in "${kinds[@]}"; do
-		run_with "$name" "$kind" >"$work/$name.$kind.out" 2>/dev/null || die "$name: fails with $kind"
-		cmp -s "$work/$name.exact.out" "$work/$name.$kind.out" || die "$name: other output with $kind"
-		[ "$kind" = exact ] || "$root/build/bench/path_sums" "$edited/$name.exact" "$edited/$name.$kind" >"$work/sums.$kind"
-	done
-	# After one run: what the clock's readings were, and what one takes.
-	"$culprit" record --paths --counted "$edited/$name.tsc" -o "$work/$name.tsc.db" 2>&1 >/dev/null |
-		sed -n 's/.*clock was read \([0-9]*\) times.*/\1/p' >"$work/readings.$name"
+	check "$name" paths
+	check "$name" refined --refine "$work/$name.db"
+	check "$name" full --full
+	check "$name" tsc --tsc
 	read -r procedures _ paths _ _ times _ < <(tr -d , <"$work/sums.paths")
-	different=()
-	for kind in paths refined full tsc; do
-		different+=("$(awk 'END { print $3 " (" $6 " procedures)" }' "$work/sums.$kind")")
-	done
-	row "$name" "$procedures" "$paths" "$times" "$(awk 'END { print $1 }' "$work/sums.paths")" "${different[@]}"
+	row "$name" "$procedures" "$paths" "$times" "$(awk 'END { print $1 }' "$work/sums.paths")" \
+		"$(awk 'END { print $7 }' "$work/sums.paths")" "$(different paths)" "$(different refined)" \
+		"$(different full)" "$(different tsc)"
+	[ -n "${CHECKS:-}" ] || run_with "$name" tsc || die "$name: fails with the clock"
+	# After one run: what the clock's readings were.
+	[ -n "${CHECKS:-}" ] || "$culprit" record --paths --counted "$edited/$name.tsc" -o "$work/$name.tsc.db" 2>&1 >/dev/null |
+		sed -n 's/.*clock was read \([0-9]*\) times.*/\1/p' >"$work/readings.$name"
 done
+[ -z "${CHECKS:-}" ] || exit 0
 echo
 
 # ---- what it costs ----
