@@ -19,6 +19,7 @@
 #include "collect/progress.h"
 #include "collect/record.h"
 #include "collect/sampler.h"
+#include "collect/straight.h"
 #include "collect/walk_pool.h"
 #include "store/edges.h"
 #include "values/capture.h"
@@ -45,6 +46,7 @@ struct attribution {
 	struct image_cache *images;
 	struct sums sums;
 	struct bursts bursts;
+	struct straights straights;
 	uint64_t nbursts, wrong;
 	struct anchor_pool anchors;
 	uint64_t pairs_seen, pairs_kept;
@@ -76,6 +78,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 				: image_cache_create("", o->kernel);
 	sums_init(&a->sums, o->per_process);
 	bursts_init(&a->bursts);
+	straights_init(&a->straights);
 	anchor_pool_init(&a->anchors, io_clock_ns(CLOCK_MONOTONIC));
 	progress_init(&a->progress);
 	walk_pool_init(&a->walks, io_clock_ns(CLOCK_MONOTONIC));
@@ -96,6 +99,7 @@ void attribution_destroy(struct attribution *a)
 		return;
 	sums_deinit(&a->sums);
 	bursts_deinit(&a->bursts);
+	straights_deinit(&a->straights);
 	anchor_pool_deinit(&a->anchors);
 	walk_pool_deinit(&a->walks);
 	progress_deinit(&a->progress);
@@ -495,6 +499,24 @@ void attribution_tuple(struct attribution *a, const struct upcall_tuple *t)
 		take_value(&j, t->pc, t->kind, t->context, t->value);
 }
 
+void attribution_branches(struct attribution *a, const struct sample *s,
+	const struct attribution_branch *list, size_t n, bool all)
+{
+	struct journey j = journey_of(a, s->pid, s->time);
+	uint64_t start, end;
+
+	if (straights_full(&a->straights))
+		straights_settle(&a->straights, a->images, a->processes, &a->bursts);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t image = place(&j, list[i].from, &end);
+
+		take_edge(&j, list[i].from, list[i].to);
+		if (all && i + 1 < n && image != IMAGE_NUMBER_UNKNOWN &&
+			place(&j, list[i + 1].to, &start) == image)
+			straights_add(&a->straights, image, j.who, start, end);
+	}
+}
+
 void attribution_bursts(const struct attribution *a, uint64_t *bursts, uint64_t *wrong)
 {
 	*bursts = a->nbursts;
@@ -652,6 +674,7 @@ int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, con
 		.t0 = t0,
 		.t1 = t1};
 
+	straights_settle(&a->straights, a->images, a->processes, &a->bursts);
 	return flush_write(&f, e);
 }
 

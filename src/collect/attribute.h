@@ -79,6 +79,16 @@ struct attribution_path {
 void attribution_path(
 	struct attribution *a, const struct sample *s, const struct attribution_path *path);
 
+/*
+ * Branches that the processor remembered at a sample, the latest first. If that is all that were
+ * taken, what ran from one to the next is known as well (straight.h).
+ */
+struct attribution_branch {
+	uint64_t from, to;
+};
+void attribution_branches(struct attribution *a, const struct sample *s,
+	const struct attribution_branch *list, size_t n, bool all);
+
 /* A value or an edge that was found inside the program. */
 void attribution_tuple(struct attribution *a, const struct upcall_tuple *t);
 

@@ -47,15 +47,21 @@ struct burst_group *bursts_group(struct bursts *b, uint32_t image, uint32_t who)
 void bursts_edge(
 	struct bursts *b, struct burst_group *g, uint64_t from, uint32_t target, uint64_t to)
 {
+	bursts_edges(b, g, from, target, to, 1);
+}
+
+void bursts_edges(struct bursts *b, struct burst_group *g, uint64_t from, uint32_t target,
+	uint64_t to, uint64_t count)
+{
 	struct burst_edge key = {.from = from, .to = to, .target = target}, *edge;
 	bool fresh = false;
 
 	edge = b->edges < EDGES_MOST ? hmap_put(&g->edges, &key, &fresh)
 				     : hmap_get(&g->edges, &key);
 	if (edge)
-		edge->count++;
+		edge->count += count;
 	else
-		b->refused++;
+		b->refused += count;
 	b->edges += fresh;
 }
 

@@ -41,6 +41,8 @@ void bursts_clear(struct bursts *b);
 struct burst_group *bursts_group(struct bursts *b, uint32_t image, uint32_t who);
 void bursts_edge(
 	struct bursts *b, struct burst_group *g, uint64_t from, uint32_t target, uint64_t to);
+void bursts_edges(struct bursts *b, struct burst_group *g, uint64_t from, uint32_t target,
+	uint64_t to, uint64_t count);
 /* The group's values, made when there are none yet. */
 struct value_profile *bursts_values(struct burst_group *g);
 

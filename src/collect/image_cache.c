@@ -243,6 +243,17 @@ static uint32_t resolve_file(struct image_cache *c, const struct process_table *
 	return n;
 }
 
+/* All processes of a machine share it. */
+static uint32_t resolve_vdso(struct image_cache *c, const struct mapped_file *f)
+{
+	struct cached_image *img = &c->images.p[IMAGE_NUMBER_VDSO];
+	struct image *im;
+
+	if (c->recorded && !img->im && recorded_vdso(c->recorded, &f->build_id, &im) == 0)
+		attach(c, IMAGE_NUMBER_VDSO, im, false);
+	return IMAGE_NUMBER_VDSO;
+}
+
 uint32_t image_cache_of_file(struct image_cache *c, const struct process_table *t, uint32_t file)
 {
 	const struct mapped_file *f = mapped_file(t, file);
@@ -250,7 +261,7 @@ uint32_t image_cache_of_file(struct image_cache *c, const struct process_table *
 
 	if (file < c->files.n && c->files.p[file].serial == f->serial)
 		return c->files.p[file].number;
-	n = f->kind == MAPPED_VDSO   ? (uint32_t)IMAGE_NUMBER_VDSO
+	n = f->kind == MAPPED_VDSO   ? resolve_vdso(c, f)
 	    : f->kind == MAPPED_ANON ? (uint32_t)IMAGE_NUMBER_ANON
 				     : resolve_file(c, t, file);
 	while (c->files.n <= file)
@@ -394,7 +405,8 @@ static struct jit_entry *jit_of(struct image_cache *c, const struct process *p)
 
 	e->pid = p->pid;
 	if (!e->found && c->jits.n <= JITS_MOST)
-		e->found = jit_source_open(p->pid, &e->source) == 0;
+		e->found = (c->recorded ? recorded_jit(c->recorded, p, &e->source)
+					: jit_source_open(p->pid, &e->source)) == 0;
 	return e;
 }
 
@@ -414,7 +426,7 @@ static void read_jit_map(struct image_cache *c, struct jit_entry *e)
 
 void image_cache_expect_memory(struct image_cache *c, const struct process *p)
 {
-	if (p->pid > 0 && !c->recorded)
+	if (p->pid > 0)
 		jit_of(c, p);
 }
 
@@ -422,7 +434,7 @@ uint32_t image_cache_of_memory(struct image_cache *c, const struct process *p, u
 {
 	struct jit_entry *e;
 
-	if (p->pid <= 0 || c->recorded)
+	if (p->pid <= 0)
 		return IMAGE_NUMBER_ANON;
 	e = jit_of(c, p);
 	if (jit_covers(c, e, pc))

@@ -212,6 +212,14 @@ static void parse_body(
 		r->cgroup.id = cursor_u64(c);
 		r->cgroup.path = cursor_str(c);
 		break;
+	case PERF_RECORD_KSYMBOL:
+		r->kind = RECORD_KSYMBOL;
+		r->ksymbol.address = cursor_u64(c);
+		r->ksymbol.size = cursor_u32(c);
+		cursor_skip(c, 2); /* which kind of code */
+		r->ksymbol.gone = cursor_u16(c) & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
+		r->ksymbol.name = cursor_str(c);
+		break;
 	default:
 		r->kind = RECORD_OTHER;
 	}

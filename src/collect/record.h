@@ -40,6 +40,7 @@ enum record_kind {
 	RECORD_THROTTLE,
 	RECORD_UNTHROTTLE,
 	RECORD_CGROUP,
+	RECORD_KSYMBOL,
 	RECORD_OTHER, /* nothing we use */
 };
 
@@ -84,6 +85,11 @@ struct record {
 			uint64_t id;
 			const char *path;
 		} cgroup;
+		struct {
+			uint64_t address, size;
+			bool gone;
+			const char *name;
+		} ksymbol; /* code that the kernel has made: BPF programs */
 	};
 };
 

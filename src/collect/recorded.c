@@ -3,36 +3,46 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "collect/file_table.h"
+#include "collect/process.h"
+#include "image/jit.h"
 #include "image/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define DELETED   " (deleted)"
-#define COARSE_NS 20000000ll /* the clock of files */
+#define DELETED    " (deleted)"
+#define COARSE_NS  20000000ll /* the clock of files */
+#define ROUGHLY_NS 10000000000ll
+
+enum { PARTS_MOST = 1 << 16 };
 
 struct recorded {
 	uint64_t began;
 	int64_t clock_offset;
+	bool same_host, same_release;    /* as this machine, as its kernel */
 	VEC(struct recorded_part) parts; /* by start */
-	struct kernel *kernel;           /* the running one; NULL: not looked at, or hidden */
+	VEC(struct image *) made;        /* images of parts, also of those that are gone */
+	struct kernel *running, *copy;   /* NULL: not looked at, not there, or hidden */
 	bool looked;
-	bool same_release; /* of the running kernel */
 };
 
-struct recorded *recorded_create(uint64_t began, int64_t clock_offset, const char *release)
+struct recorded *recorded_create(const struct recorded_options *o)
 {
 	struct recorded *r = xcalloc(1, sizeof *r);
-	struct utsname running;
+	struct utsname here;
 
-	r->same_release = release && uname(&running) == 0 && !strcmp(running.release, release);
-	r->began = began;
-	r->clock_offset = clock_offset;
+	r->began = o->began;
+	r->clock_offset = o->clock_offset;
+	if (uname(&here) == 0) {
+		r->same_host = o->host && !strcmp(here.nodename, o->host);
+		r->same_release = o->release && !strcmp(here.release, o->release);
+	}
 	return r;
 }
 
@@ -43,8 +53,23 @@ void recorded_destroy(struct recorded *r)
 	vec_each (p, &r->parts)
 		free(p->name);
 	vec_deinit(&r->parts);
-	kernel_destroy(r->kernel);
+	vec_each (im, &r->made)
+		image_destroy(*im);
+	vec_deinit(&r->made);
+	kernel_destroy(r->running);
+	kernel_destroy(r->copy);
 	free(r);
+}
+
+/* Of a time of the recording, or its beginning. */
+static int64_t wall_ns(const struct recorded *r, uint64_t time)
+{
+	return (int64_t)(time ? time : r->began) + r->clock_offset;
+}
+
+static int64_t ns_of(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
 /* ---- files ---- */
@@ -56,14 +81,11 @@ void recorded_destroy(struct recorded *r)
  */
 static bool is_unchanged(const struct recorded *r, const struct mapped_file *f, int fd)
 {
-	int64_t mapped = (int64_t)(f->seen ? f->seen : r->began) + r->clock_offset;
-	const struct timespec *changed;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || (f->inode && st.st_ino != f->inode))
 		return false;
-	changed = f->inode ? &st.st_mtim : &st.st_ctim;
-	return (int64_t)changed->tv_sec * 1000000000 + changed->tv_nsec < mapped + COARSE_NS;
+	return ns_of(f->inode ? &st.st_mtim : &st.st_ctim) < wall_ns(r, f->seen) + COARSE_NS;
 }
 
 /* Takes the path to look at; `name` is what the image is called. */
@@ -115,6 +137,41 @@ int recorded_open(const struct recorded *r, const struct mapped_file *f, const s
 	return try_caches(r, name, f, id, out);
 }
 
+int recorded_vdso(const struct recorded *r, const struct image_id *id, struct image **out)
+{
+	struct image *im;
+
+	if (vdso_open(&im, NULL) < 0)
+		return -ENOENT;
+	if (id->size ? !image_id_equal(image_id(im), id) : !r->same_release) {
+		image_destroy(im);
+		return -ENOENT;
+	}
+	*out = im;
+	return 0;
+}
+
+/*
+ * One that was not written since the process began is of another that had its pid. When that was is
+ * not known well: the recording begins with a sample, and its times of day are those of its file.
+ */
+int recorded_jit(const struct recorded *r, const struct process *p, struct jit_source *out)
+{
+	_cleanup_free_ char *path = xasprintf("/tmp/perf-%d.map", p->pid);
+	struct stat st;
+	int root;
+
+	if (!r->same_host || stat(path, &st) < 0 ||
+		ns_of(&st.st_mtim) + ROUGHLY_NS < wall_ns(r, p->started))
+		return -ENOENT;
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	*out = (struct jit_source){
+		.root = root, .pid = p->pid, .user = getuid(), .effective = geteuid()};
+	return 0;
+}
+
 /* ---- the kernel ---- */
 
 /* "[ext4]" of "/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz". */
@@ -137,35 +194,65 @@ static bool is_kernel_itself(const char *path)
 	return !strncmp(path, "[kernel.", 8) || !strncmp(path, "[guest.kernel.", 14);
 }
 
-/* Without build-ids, a kernel of the same name whose parts are still where they were: of this boot.
+/*
+ * Without build-ids, a kernel of the same name whose parts are still where they were: of this boot.
+ * The modules of a copy have none, and are those of their kernel.
  */
-static bool is_same(const struct recorded *r, const struct recorded_part *p, struct image *im)
+static bool is_same(
+	const struct recorded *r, struct kernel *k, const struct recorded_part *p, struct image *im)
 {
+	const struct image_id *id = image_id(im);
 	uint64_t offset;
 
-	if (p->id.size)
-		return image_id_equal(image_id(im), &p->id);
-	return r->same_release && kernel_image_at(r->kernel, p->start, &offset) == im && !offset;
+	if (p->id.size && (id->size || k == r->running))
+		return image_id_equal(id, &p->id);
+	return k == r->copy ||
+	       (r->same_release && kernel_image_at(k, p->start, &offset) == im && !offset);
 }
 
-/* The same build of it, in the running kernel. */
-static struct image *find_running(struct recorded *r, const struct recorded_part *p)
+static struct image *find_in(
+	const struct recorded *r, struct kernel *k, const struct recorded_part *p)
 {
-	bool hidden;
 	struct image *im;
+
+	for (size_t i = 0; k && (im = kernel_image(k, i)); i++)
+		if (image_kind(im) == p->kind && !strcmp(image_path(im), p->name) &&
+			is_same(r, k, p, im))
+			return im;
+	return NULL;
+}
+
+/* The symbols that perf keeps of a kernel that it was recorded on. */
+static void open_copy(struct recorded *r, const struct image_id *id)
+{
+	const char *home = getenv("HOME");
+	_cleanup_free_ char *path = NULL;
+	char hex[IMAGE_ID_TEXT];
+
+	if (!home || !id->size || r->copy)
+		return;
+	path = xasprintf("%s/.debug/[kernel.kallsyms]/%s/kallsyms", home, image_id_text(id, hex));
+	if (kernel_create_copy(path, id, &r->copy, NULL) < 0)
+		r->copy = NULL;
+}
+
+/* The same build of it. */
+static struct image *find_kernel(struct recorded *r, const struct recorded_part *p)
+{
+	struct image *im;
+	bool hidden;
 
 	if (!r->looked) {
 		r->looked = true;
-		if (kernel_create("", &r->kernel, &hidden, NULL) == 0 && hidden) {
-			kernel_destroy(r->kernel);
-			r->kernel = NULL;
+		if (kernel_create("", &r->running, &hidden, NULL) == 0 && hidden) {
+			kernel_destroy(r->running);
+			r->running = NULL;
 		}
 	}
-	for (size_t i = 0; r->kernel && (im = kernel_image(r->kernel, i)); i++)
-		if (image_kind(im) == p->kind && !strcmp(image_path(im), p->name) &&
-			is_same(r, p, im))
-			return im;
-	return NULL;
+	im = find_in(r, r->running, p);
+	if (!im && p->kind == IMAGE_KERNEL)
+		open_copy(r, &p->id);
+	return im ? im : find_in(r, r->copy, p);
 }
 
 static size_t first_after(const struct recorded *r, uint64_t address)
@@ -177,6 +264,23 @@ static size_t first_after(const struct recorded *r, uint64_t address)
 	return i;
 }
 
+/* Takes the part's name. */
+static void insert(struct recorded *r, const struct recorded_part *part)
+{
+	size_t at = first_after(r, part->start);
+
+	vec_add(&r->parts);
+	memmove(r->parts.p + at + 1, r->parts.p + at, (r->parts.n - 1 - at) * sizeof *r->parts.p);
+	r->parts.p[at] = *part;
+}
+
+static struct recorded_part *part_from(struct recorded *r, uint64_t start)
+{
+	size_t at = first_after(r, start);
+
+	return at > 0 && r->parts.p[at - 1].start == start ? &r->parts.p[at - 1] : NULL;
+}
+
 void recorded_kernel(struct recorded *r, const char *path, uint64_t start, uint64_t size,
 	const struct image_id *id)
 {
@@ -185,15 +289,41 @@ void recorded_kernel(struct recorded *r, const char *path, uint64_t start, uint6
 		.size = size,
 		.kind = itself ? IMAGE_KERNEL : IMAGE_MODULE,
 		.id = *id};
-	size_t at = first_after(r, start);
 
-	if (at > 0 && r->parts.p[at - 1].start == start)
-		return; /* told before: each CPU's buffer may begin with it */
+	if (part_from(r, start) || r->parts.n >= PARTS_MOST)
+		return; /* told before */
 	part.name = itself ? xstrdup("[kernel]") : module_name(path);
-	part.im = find_running(r, &part);
-	vec_add(&r->parts);
-	memmove(r->parts.p + at + 1, r->parts.p + at, (r->parts.n - 1 - at) * sizeof *r->parts.p);
-	r->parts.p[at] = part;
+	part.im = find_kernel(r, &part);
+	insert(r, &part);
+}
+
+/* One procedure of that name, at the beginning. */
+void recorded_made(struct recorded *r, const char *name, uint64_t start, uint64_t size)
+{
+	_cleanup_free_ char *map = xasprintf("0 %" PRIx64 " %s\n", size, name);
+	struct recorded_part part = {.start = start, .size = size, .kind = IMAGE_JIT};
+	size_t bad;
+
+	recorded_gone(r, start);
+	if (!size || r->parts.n >= PARTS_MOST ||
+		jit_map_parse(name, map, strlen(map), &part.im, &bad, NULL) < 0)
+		return;
+	*vec_add(&r->made) = part.im;
+	part.name = xstrdup(name);
+	insert(r, &part);
+}
+
+void recorded_gone(struct recorded *r, uint64_t start)
+{
+	struct recorded_part *p = part_from(r, start);
+	size_t after;
+
+	if (!p || p->kind != IMAGE_JIT)
+		return;
+	free(p->name);
+	after = r->parts.n - 1 - (size_t)(p - r->parts.p);
+	memmove(p, p + 1, after * sizeof *p);
+	r->parts.n--;
 }
 
 struct recorded_part *recorded_kernel_at(struct recorded *r, uint64_t address, uint64_t *offset)

@@ -35,7 +35,7 @@ struct module {
 };
 
 struct kernel {
-	char *root;
+	char *root; /* NULL: of a copy of kallsyms; nothing else of that machine is here */
 	bool hidden;
 	uint64_t text, text_end, init, init_end;
 	struct image *vmlinux;
@@ -164,9 +164,8 @@ static void sort_symbols(struct reading *r)
 	sort_range(r, i, n);
 }
 
-static int read_kallsyms(struct reading *r)
+static int read_kallsyms(struct reading *r, const char *path)
 {
-	_cleanup_free_ char *path = xasprintf("%s/proc/kallsyms", r->k->root);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0; /* as if all was hidden */
@@ -259,9 +258,11 @@ static void make_vmlinux(struct kernel *k, const struct reading *r)
 		procedures_add_area(&im->procedures, KERNEL_HALF, KERNEL_HALF - 1);
 	} else {
 		find_text(k, r);
-		im->root = xstrdup(k->root);
 		im->bias = k->text - KERNEL_LINK_BASE;
-		read_build_id(k->root, "/sys/kernel/notes", &im->id);
+		if (k->root) {
+			im->root = xstrdup(k->root);
+			read_build_id(k->root, "/sys/kernel/notes", &im->id);
+		}
 		add_vmlinux_range(k, r, k->text, k->text_end);
 		add_vmlinux_range(k, r, k->init, k->init_end);
 	}
@@ -282,10 +283,10 @@ typedef VEC(struct loaded) loaded_list;
 
 static uint64_t read_modules(const struct kernel *k, loaded_list *out)
 {
-	_cleanup_free_ char *path = xasprintf("%s/proc/modules", k->root);
+	_cleanup_free_ char *path = xasprintf("%s/proc/modules", k->root ? k->root : "");
 	struct buf text = {0};
 	uint64_t signature = 0;
-	if (io_read_file(AT_FDCWD, path, MODULES_TEXT_MAX, &text) == 0) {
+	if (k->root && io_read_file(AT_FDCWD, path, MODULES_TEXT_MAX, &text) == 0) {
 		char *save, *line = strtok_r((char *)buf_cstr(&text), "\n", &save);
 		for (; line; line = strtok_r(NULL, "\n", &save)) {
 			struct loaded m = {0};
@@ -318,10 +319,10 @@ static struct image *module_image(struct kernel *k, struct module *m)
 	if (!m->im) {
 		m->im = image_create(IMAGE_MODULE, m->name);
 		m->im->has_functions = true;
-		m->im->root = xstrdup(k->root);
+		m->im->root = k->root ? xstrdup(k->root) : NULL;
 		_cleanup_free_ char *notes = xasprintf("/sys/module/%.*s/notes/.note.gnu.build-id",
 			(int)strlen(m->name) - 2, m->name + 1);
-		if (!m->made && !strchr(m->name, '/'))
+		if (k->root && !m->made && !strchr(m->name, '/'))
 			read_build_id(k->root, notes, &m->im->id);
 	}
 	procedures_deinit(&m->im->procedures);
@@ -407,23 +408,47 @@ static void reading_deinit(struct reading *r)
 	buf_deinit(&r->names);
 }
 
-int kernel_create(const char *root, struct kernel **out, bool *hidden, struct err *e)
+static int create(const char *root, const char *kallsyms, struct kernel **out, struct err *e)
 {
 	struct kernel *k = xcalloc(1, sizeof *k);
-	k->root = xstrdup(root);
+	k->root = root ? xstrdup(root) : NULL;
 	k->patience = 1;
 	_cleanup_(reading_deinit) struct reading r = {.k = k};
-	int result = read_kallsyms(&r);
+	int result = read_kallsyms(&r, kallsyms);
 	if (result < 0) {
 		kernel_destroy(k);
-		return err_errno(e, result, "%s/proc/kallsyms: cannot read it", root);
+		return err_errno(e, result, "%s: cannot read it", kallsyms);
 	}
 	k->hidden = !r.any_address || !r.list.n;
 	make_vmlinux(k, &r);
 	if (!k->hidden)
 		make_modules(k, &r);
 	*out = k;
-	*hidden = k->hidden;
+	return 0;
+}
+
+int kernel_create(const char *root, struct kernel **out, bool *hidden, struct err *e)
+{
+	_cleanup_free_ char *path = xasprintf("%s/proc/kallsyms", root);
+	int result = create(root, path, out, e);
+	if (result == 0)
+		*hidden = (*out)->hidden;
+	return result;
+}
+
+int kernel_create_copy(
+	const char *kallsyms, const struct image_id *id, struct kernel **out, struct err *e)
+{
+	struct kernel *k;
+	int result = create(NULL, kallsyms, &k, e);
+	if (result < 0)
+		return result;
+	if (k->hidden) {
+		kernel_destroy(k);
+		return err_set(e, -ENOENT, "%s: there are no addresses in it", kallsyms);
+	}
+	k->vmlinux->id = *id;
+	*out = k;
 	return 0;
 }
 
@@ -483,7 +508,8 @@ int kernel_refresh(struct kernel *k)
 		return -EAGAIN;
 
 	_cleanup_(reading_deinit) struct reading r = {.k = k, .modules_only = true};
-	int result = read_kallsyms(&r);
+	_cleanup_free_ char *path = xasprintf("%s/proc/kallsyms", k->root);
+	int result = read_kallsyms(&r, path);
 	if (result < 0)
 		return result;
 	uint64_t symbols = hash_bytes(r.list.p, r.list.n * sizeof *r.list.p);

@@ -15,6 +15,7 @@
 
 struct err;
 struct image;
+struct image_id;
 struct kernel;
 
 #define KERNEL_LINK_BASE 0xffffffff81000000ull
@@ -25,6 +26,9 @@ struct kernel;
  * that stands for / (tests).
  */
 int kernel_create(const char *root, struct kernel **out, bool *hidden, struct err *e);
+/* Of a copy of /proc/kallsyms, of the kernel with this identity; its code is not here. -ENOENT. */
+int kernel_create_copy(
+	const char *kallsyms, const struct image_id *id, struct kernel **out, struct err *e);
 void kernel_destroy(struct kernel *k);
 
 /* The image and offset of a kernel address; never fails (what nothing covers is in vmlinux). */
@@ -34,7 +38,7 @@ struct image *kernel_image_at(struct kernel *k, uint64_t address, uint64_t *offs
  */
 struct image *kernel_image(struct kernel *k, size_t n);
 
-/* Reads kallsyms again when modules were loaded since (-EAGAIN: nothing changed). */
+/* Of the running one: reads kallsyms again when modules were loaded since (-EAGAIN: nothing changed). */
 int kernel_refresh(struct kernel *k);
 
 #endif

@@ -258,7 +258,10 @@ static int begin(struct import *im, const uint8_t *record, size_t size)
 	if (facts->last > facts->first && (facts->last - facts->first) / STRETCHES > STRETCH_NS)
 		im->stretch = (facts->last - facts->first) / STRETCHES;
 	find_clock(im, im->first);
-	im->recorded = recorded_create(im->first, im->clock_offset, facts->release);
+	im->recorded = recorded_create(&(struct recorded_options){.began = im->first,
+		.clock_offset = im->clock_offset,
+		.host = facts->host,
+		.release = facts->release});
 	ao = (struct attribution_options){.nevents = im->events.n,
 		.per_process = is_by_process(im),
 		.contexts = wanted_contexts(im),

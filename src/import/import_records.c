@@ -6,17 +6,15 @@
 #include "collect/recorded.h"
 #include "collect/sampler.h"
 #include "import/import_internal.h"
-#include "values/upcall.h"
 
 #include <string.h>
 
-enum { CHAIN_MOST = 1024, BRANCH_BYTES = 24 };
+enum { CHAIN_MOST = 1024, BRANCHES_MOST = 1024, BRANCH_BYTES = 24 };
 
 /* Marks in a chain, of what follows; all others are in the highest page as well. */
-#define MARKS          ((uint64_t)-4095)
-#define MARK_KERNEL    ((uint64_t)-128)
-#define MARK_USER      ((uint64_t)-512)
-#define MARK_USER_LATE ((uint64_t)-640) /* addresses of the program come in a later record */
+#define MARKS       ((uint64_t)-4095)
+#define MARK_KERNEL ((uint64_t)-128)
+#define MARK_USER   ((uint64_t)-512)
 
 static const struct perf_event_attr *attr_of(
 	const struct import *im, const struct import_counter *c)
@@ -107,6 +105,13 @@ static void take_side(struct import *im, uint64_t time, uint32_t type, struct re
 	case RECORD_CGROUP:
 		attribution_record(im->attribution, r);
 		break;
+	case RECORD_KSYMBOL:
+		if (r->ksymbol.gone)
+			recorded_gone(im->recorded, r->ksymbol.address);
+		else
+			recorded_made(
+				im->recorded, r->ksymbol.name, r->ksymbol.address, r->ksymbol.size);
+		break;
 	case RECORD_LOST:
 		take_lost(im, c, type, r->lost.lost);
 		break;
@@ -148,28 +153,52 @@ static uint64_t word(const uint8_t *p)
 	return v;
 }
 
-/* Addresses without marks; those of guests are left out. */
-static size_t chain_of(const struct perf_sample *s, uint64_t out[CHAIN_MOST])
+/* Branches that stand for the calls that led here, and not for what ran (--call-graph lbr). */
+static bool has_call_stack(const struct perf_event_attr *a, const struct perf_sample *s)
+{
+	return a->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK && s->nbranches;
+}
+
+/* From the latest call on, as if they were where it comes back to. */
+static size_t add_call_stack(const struct perf_sample *s, uint64_t out[CHAIN_MOST], size_t n)
+{
+	for (size_t i = 0; i < s->nbranches && n < CHAIN_MOST; i++) {
+		uint64_t from = word(s->branches + BRANCH_BYTES * i);
+
+		if (!from)
+			break;
+		out[n++] = from + 1;
+	}
+	return n;
+}
+
+/* Addresses without marks; those of guests are left out. Calls, if those are known better. */
+static size_t chain_of(
+	const struct perf_event_attr *a, const struct perf_sample *s, uint64_t out[CHAIN_MOST])
 {
 	uint64_t mark = 0;
 	size_t n = 0;
+	bool calls = false;
 
 	for (size_t i = 0; i < s->nchain && n < CHAIN_MOST; i++) {
 		uint64_t v = word(s->chain + 8 * i);
 
 		if (v >= MARKS)
 			mark = v;
-		else if (mark == MARK_KERNEL || (mark == MARK_USER && !s->has_stack))
+		else if (mark == MARK_KERNEL || (mark == MARK_USER && !s->has_stack && !calls))
 			out[n++] = v;
+		/* Only the first address of the program is none that a call comes back to. */
+		calls |= mark == MARK_USER && v != mark && has_call_stack(a, s);
 	}
-	return n;
+	return calls ? add_call_stack(s, out, n) : n;
 }
 
-static void take_path(struct import *im, const struct perf_sample *s, const struct sample *sample)
+static void take_path(struct import *im, const struct perf_event_attr *a,
+	const struct perf_sample *s, const struct sample *sample)
 {
 	uint64_t pcs[CHAIN_MOST];
 	struct attribution_path path = {
-		.pcs = pcs, .n = chain_of(s, pcs), .stack = s->has_stack ? &s->stack : NULL};
+		.pcs = pcs, .n = chain_of(a, s, pcs), .stack = s->has_stack ? &s->stack : NULL};
 
 	/* It has been where it was sampled, if nobody says more. */
 	if (!path.n && (!path.stack || sample->kernel)) {
@@ -180,19 +209,21 @@ static void take_path(struct import *im, const struct perf_sample *s, const stru
 }
 
 /* What the processor remembers of branches that it took, the latest first. */
-static void take_branches(struct import *im, const struct perf_sample *s, uint64_t time)
+static void take_branches(struct import *im, const struct perf_event_attr *a,
+	const struct perf_sample *s, const struct sample *sample)
 {
-	for (size_t i = s->nbranches; i-- > 0;) {
-		const uint8_t *b = s->branches + BRANCH_BYTES * i;
-		struct upcall_tuple t = {.kind = UPCALL_EDGE,
-			.pid = (uint32_t)s->pid,
-			.time = time,
-			.pc = word(b),
-			.value = word(b + 8)};
+	struct attribution_branch list[BRANCHES_MOST];
+	size_t n = 0;
 
-		if (t.pc && t.value)
-			attribution_tuple(im->attribution, &t);
+	for (size_t i = 0; i < s->nbranches && n < BRANCHES_MOST; i++) {
+		const uint8_t *b = s->branches + BRANCH_BYTES * i;
+
+		if (!word(b) || !word(b + 8))
+			break; /* nothing was remembered before */
+		list[n++] = (struct attribution_branch){.from = word(b), .to = word(b + 8)};
 	}
+	attribution_branches(
+		im->attribution, sample, list, n, a->branch_sample_type & PERF_SAMPLE_BRANCH_ANY);
 }
 
 static bool is_guest(const struct perf_sample *s)
@@ -239,8 +270,9 @@ static void take_sample(struct import *im, uint64_t time, const struct import_co
 		.where = WHERE_COPIED};
 	count_sample(im, &im->events.p[c->event], &s);
 	attribution_sample(im->attribution, &sample, &ask);
-	take_path(im, &s, &sample);
-	take_branches(im, &s, time);
+	take_path(im, a, &s, &sample);
+	if (!has_call_stack(a, &s))
+		take_branches(im, a, &s, &sample);
 }
 
 void import_record(struct import *im, uint64_t time, const uint8_t *record, size_t size)

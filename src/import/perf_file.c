@@ -378,9 +378,11 @@ static int unpack(struct perf_file *f, struct err *e)
 	ZSTD_outBuffer out;
 	size_t rc;
 
-	memmove(f->unpacked.p, f->unpacked.p + f->unpacked_used, f->unpacked.n - f->unpacked_used);
-	f->unpacked.n -= f->unpacked_used;
-	f->unpacked_used = 0;
+	if (f->unpacked_used) {
+		f->unpacked.n -= f->unpacked_used;
+		memmove(f->unpacked.p, f->unpacked.p + f->unpacked_used, f->unpacked.n);
+		f->unpacked_used = 0;
+	}
 	buf_reserve(&f->unpacked, UNPACK);
 	out = (ZSTD_outBuffer){f->unpacked.p + f->unpacked.n, UNPACK, 0};
 	rc = ZSTD_decompressStream(f->zstd, &out, &in);

@@ -306,6 +306,30 @@ static void test_this_machine(void **state)
 	kernel_destroy(k);
 }
 
+/* A copy of the symbols has names, and nothing of the machine that we are on. */
+static void test_copy(void **state)
+{
+	(void)state;
+	const struct image_id id = {.size = 2, .bytes = {7, 8}};
+	struct kernel *k;
+	struct buf out = {0};
+	uint64_t offset;
+	write_kallsyms(kallsyms, module_symbols);
+	const char *path = in_workshop("proc/kallsyms");
+	assert_int_equal(kernel_create_copy(path, &id, &k, NULL), 0);
+	struct image *im = kernel_image_at(k, 0xffffffff9a000210, &offset);
+	assert_int_equal(offset, 0x210);
+	assert_true(image_id_equal(image_id(im), &id));
+	const struct procedure *p = image_procedure_at(im, KERNEL_LINK_BASE + offset);
+	assert_string_equal(p->name, "last_function");
+	assert_int_equal(image_code(im, p->ranges, &out), -ENOENT);
+	im = kernel_image_at(k, 0xffffffffc0300055, &offset);
+	assert_string_equal(image_path(im), "[ext4]");
+	assert_int_equal(image_id(im)->size, 0);
+	kernel_destroy(k);
+	assert_true(kernel_create_copy("/nonexistent", &id, &k, NULL) < 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_refresh_after_miss),
 		cmocka_unit_test(test_odd_lines),
 		cmocka_unit_test(test_code),
+		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_this_machine),
 	};
 	return cmocka_run_group_tests(tests, make_root, close_workshop);
