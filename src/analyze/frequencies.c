@@ -64,15 +64,10 @@ static int estimate_again(
 
 	for (size_t i = 0; i < f->rows.n && !rc; i++) {
 		struct frequencies_row *row = &f->rows.p[i];
-		struct frequency *again;
 
 		if (row->evidence->counts || !changed[i])
 			continue;
-		rc = frequency_create(row->evidence, &again, e);
-		if (!rc) {
-			frequency_destroy(row->frequency);
-			row->frequency = again;
-		}
+		rc = frequency_renew(&row->frequency, row->evidence, e);
 		rc = is_fatal(rc) ? rc : 0;
 	}
 	free(changed);

@@ -320,7 +320,8 @@ static void take_counts(struct frequency *to, const struct evidence *ev)
 	to->scale_high = 1 + off;
 }
 
-int frequency_create(const struct evidence *ev, struct frequency **out, struct err *e)
+static int create(
+	const struct evidence *ev, struct flow_start *start, struct frequency **out, struct err *e)
 {
 	struct frequency *to = xcalloc(1, sizeof *to);
 	struct fit fit;
@@ -333,7 +334,11 @@ int frequency_create(const struct evidence *ev, struct frequency **out, struct e
 		take_counts(to, ev);
 	} else {
 		fit_init(&fit, ev);
+		fit.start = *start;
+		*start = (struct flow_start){0};
 		rc = estimate(to, &fit, e);
+		to->start = fit.start;
+		fit.start = (struct flow_start){0};
 		fit_deinit(&fit);
 	}
 	if (rc) {
@@ -344,12 +349,32 @@ int frequency_create(const struct evidence *ev, struct frequency **out, struct e
 	return 0;
 }
 
+int frequency_create(const struct evidence *ev, struct frequency **out, struct err *e)
+{
+	struct flow_start none = {0};
+
+	return create(ev, &none, out, e);
+}
+
+int frequency_renew(struct frequency **f, const struct evidence *ev, struct err *e)
+{
+	struct frequency *again;
+	int rc = create(ev, &(*f)->start, &again, e);
+
+	if (rc)
+		return rc;
+	frequency_destroy(*f);
+	*f = again;
+	return 0;
+}
+
 void frequency_destroy(struct frequency *f)
 {
 	if (!f)
 		return;
 	free(f->block);
 	free(f->edge);
+	flow_start_deinit(&f->start);
 	free(f);
 }
 

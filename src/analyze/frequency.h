@@ -12,6 +12,7 @@
 #define CULPRIT_ANALYZE_FREQUENCY_H
 
 #include "analyze/evidence.h"
+#include "flow/solver.h"
 
 #include <stdbool.h>
 
@@ -41,18 +42,20 @@ struct frequency {
 					  is relative */
 	struct estimate *block, *edge; /* by block, by edge of flow->graph */
 	bool converged;                /* false: the fit came to no end, all confidence is low */
+	struct flow_start start;       /* for frequency_renew */
 };
 
 /* The evidence must outlive it. */
 int frequency_create(const struct evidence *ev, struct frequency **out, struct err *e);
+/* Once more, when the evidence has changed a little; on failure it stays as it is. */
+int frequency_renew(struct frequency **f, const struct evidence *ev, struct err *e);
 void frequency_destroy(struct frequency *f);
 
 /*
  * Multiplies the counts of one whose scale is relative. `error` is the standard error of the
  * factor's logarithm; the scale is known then if it and the blocks' own are small enough.
  */
-void frequency_rescale(
-	struct frequency *f, const struct evidence *ev, double factor, double error);
+void frequency_rescale(struct frequency *f, const struct evidence *ev, double factor, double error);
 
 const char *frequency_scale_name(enum frequency_scale scale);
 const char *frequency_confidence_name(enum frequency_confidence confidence);

@@ -107,6 +107,7 @@ void fit_deinit(struct fit *fit)
 	free(fit->needed);
 	free(fit->count);
 	free(fit->weight);
+	flow_start_deinit(&fit->start);
 }
 
 /* flow: as far as it is known, NULL: as if all instructions ran equally often. */
@@ -147,9 +148,16 @@ static int solve(struct fit *fit, struct flow_solution *s, struct err *e)
 		.exit = f->exit_node,
 		.node = fit->count,
 		.outcome = fit->traced.outcome,
-		.weight = fit->weight};
+		.weight = fit->weight,
+		.near = &fit->start};
+	int rc = solver_solve(&p, s, e);
 
-	return solver_solve(&p, s, e);
+	if (rc)
+		return rc;
+	flow_start_deinit(&fit->start);
+	fit->start = s->end;
+	s->end = (struct flow_start){0};
+	return 0;
 }
 
 /* How much samples may say depends on what is expected of them, and that on the flows. */

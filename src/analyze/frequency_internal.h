@@ -37,6 +37,7 @@ struct fit {
 	struct flow_count *count;
 	const struct fit_anchor *anchors;
 	size_t nanchors;
+	struct flow_start start; /* where the last solution was */
 };
 
 void fit_init(struct fit *fit, const struct evidence *ev);

@@ -43,6 +43,13 @@ static void find_residual(const struct solver *s, struct flow_solution *to)
 	}
 }
 
+/* The odds of this search become those of the solution. */
+static void take_end(struct solver *s, struct flow_solution *to)
+{
+	to->end = (struct flow_start){s->now.odds, s->m.n};
+	s->now.odds = NULL;
+}
+
 static void take_flows(const struct solver *s, struct flow_solution *to)
 {
 	const struct graph *g = s->p->graph;
@@ -178,8 +185,15 @@ int solver_solve(const struct flow_problem *p, struct flow_solution *to, struct 
 	search_climb(&s, to);
 	take_flows(&s, to);
 	errors_find(&s, to);
+	take_end(&s, to);
 	solver_deinit(&s);
 	return 0;
+}
+
+void flow_start_deinit(struct flow_start *s)
+{
+	free(s->odds);
+	*s = (struct flow_start){0};
 }
 
 void solver_free(struct flow_solution *s)
@@ -188,5 +202,6 @@ void solver_free(struct flow_solution *s)
 	free(s->edge);
 	free(s->node_error);
 	free(s->edge_error);
+	flow_start_deinit(&s->end);
 	*s = (struct flow_solution){0};
 }

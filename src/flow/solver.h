@@ -53,6 +53,12 @@ struct flow_count {
 	double count, exposure; /* a count above 0 needs an exposure above 0 */
 };
 
+/* Where a search begins: the log odds of its sites. Those of another graph are no harm. */
+struct flow_start {
+	double *odds;
+	uint32_t n; /* 0: none */
+};
+
 struct flow_problem {
 	const struct graph *graph;
 	uint32_t entry, exit;
@@ -61,6 +67,7 @@ struct flow_problem {
 	const double *bound;                  /* by edge, INFINITY for none; NULL for none at all */
 	const double *weight;                 /* by node, of the total; NULL for 1 each */
 	double prior;                         /* 0 for FLOW_PRIOR */
+	const struct flow_start *near;        /* where a problem much like it ended; NULL */
 };
 
 struct flow_error {
@@ -71,12 +78,15 @@ struct flow_error {
 struct flow_solution {
 	double *node, *edge; /* flows; 1 comes in when the scale is not known */
 	struct flow_error *node_error, *edge_error; /* INFINITY where there is no flow */
-	double likelihood; /* its logarithm, constants left out, prior and bounds in */
-	double residual;   /* the largest |in - out| of a node, over its flow */
+	struct flow_start end; /* where a problem much like this one may begin */
+	double likelihood;     /* its logarithm, constants left out, prior and bounds in */
+	double residual;       /* the largest |in - out| of a node, over its flow */
 	uint32_t steps;
 	bool scaled;    /* something was counted that the entry reaches */
 	bool converged; /* one more step would raise the likelihood's logarithm by under 1e-5 */
 };
+
+void flow_start_deinit(struct flow_start *s);
 
 /*
  * -EINVAL when a number is negative or not finite where it must be, or a count has no exposure;

@@ -4,6 +4,7 @@
 #include "flow/solver_internal.h"
 
 #define STEPS_MOST    300
+#define STEPS_NEAR    40 /* where it is not far */
 #define FALL_MOST     0.95
 #define STRIDE_LEAST  1e-7
 #define LOG_ODDS_MOST 50.0
@@ -128,16 +129,18 @@ static double first_odds(const struct model *m, const struct site *t)
 }
 
 /* The scale that would bring as many counts as there were, if bounds let it. */
-static void start(struct solver *s)
+static void start(struct solver *s, const struct flow_start *near)
 {
 	const struct model *m = &s->m;
 	double counts = 0, expected = 0, over = 0;
 
 	s->reference = m->source;
+	s->now.scale = 0;
 	for (uint32_t i = 0; i < m->n; i++)
 		if (m->site[i].ways == 2)
-			s->now.odds[i] = m->scaled ? first_odds(m, &m->site[i])
-						   : log(m->site[i].seen[0] / m->site[i].seen[1]);
+			s->now.odds[i] = near        ? near->odds[i]
+					 : m->scaled ? first_odds(m, &m->site[i])
+						     : log(m->site[i].seen[0] / m->site[i].seen[1]);
 	evaluate(s, &s->now);
 	for (uint32_t i = 0; i < m->n; i++) {
 		counts += m->site[i].count;
@@ -172,12 +175,12 @@ static bool advance(struct solver *s, double gain)
  * Fails when it runs out of steps, or of digits: where loops turn 1e13 times for each entry, what
  * comes in is no more than the rounding of what turns.
  */
-static bool climb(struct solver *s, double enough, uint32_t *steps)
+static bool climb(struct solver *s, double enough, uint32_t most, uint32_t *steps)
 {
 	s->damping = 0;
 	s->exact = true;
 	enough += 1e-13 * fabs(s->now.likelihood);
-	while (*steps < STEPS_MOST) {
+	while (*steps < most) {
 		double gain = step_find(s);
 
 		if (fabs(gain) < enough && s->damping > 0) {
@@ -193,6 +196,18 @@ static bool climb(struct solver *s, double enough, uint32_t *steps)
 	return false;
 }
 
+/* From where a problem much like it ended, if that is near. */
+static bool climb_near(struct solver *s, double prior, struct flow_solution *to)
+{
+	const struct flow_start *near = s->p->near;
+
+	if (!near || near->n != s->m.n || !s->m.scaled)
+		return false;
+	model_set_prior(&s->m, prior);
+	start(s, near);
+	return climb(s, GOOD_ENOUGH, STEPS_NEAR, &to->steps);
+}
+
 /*
  * Where the likelihood is flat, strides are long and lead to nothing: a prior that begins strong
  * and fades keeps the way to the top away from the edge, as barriers of interior points do.
@@ -201,17 +216,19 @@ void search_climb(struct solver *s, struct flow_solution *to)
 {
 	double prior = s->p->prior > 0 ? s->p->prior : FLOW_PRIOR;
 
-	model_set_prior(&s->m, s->m.scaled ? fmax(prior, PRIOR_FIRST) : prior);
-	start(s);
-	to->likelihood = s->now.likelihood;
-	to->converged = !s->m.scaled; /* with outcomes alone the start is the top */
-	if (to->converged)
-		return;
+	to->converged = climb_near(s, prior, to);
+	if (!to->converged) {
+		to->steps = 0;
+		model_set_prior(&s->m, s->m.scaled ? fmax(prior, PRIOR_FIRST) : prior);
+		start(s, NULL);
+		to->converged = !s->m.scaled; /* with outcomes alone the start is the top */
+	}
 	while (s->m.prior > prior) {
-		climb(s, GOOD_ENOUGH + s->m.prior * (0.1 + 0.003 * s->m.n), &to->steps);
+		climb(s, GOOD_ENOUGH + s->m.prior * (0.1 + 0.003 * s->m.n), STEPS_MOST, &to->steps);
 		model_set_prior(&s->m, fmax(prior, s->m.prior / 10));
 		evaluate(s, &s->now);
 	}
-	to->converged = climb(s, GOOD_ENOUGH, &to->steps);
+	if (!to->converged)
+		to->converged = climb(s, GOOD_ENOUGH, STEPS_MOST, &to->steps);
 	to->likelihood = s->now.likelihood;
 }

@@ -558,6 +558,56 @@ static void test_large(void **state)
 	free(outcome);
 }
 
+/* A search that begins where that of nearly the same problem ended comes to the same end, sooner;
+ * one of another graph does no harm. */
+static void test_near(void **state)
+{
+	(void)state;
+	enum { N = 200 };
+	uint64_t seed = 26;
+	struct flow_solution first, again, near;
+	struct graph g, other;
+
+	random_procedure(&g, &seed, N);
+	random_procedure(&other, &seed, N / 2);
+	double *outcome = xcalloc(g.edges + other.edges, sizeof *outcome);
+	struct flow_count *node = xcalloc(N, sizeof *node);
+
+	for (uint32_t e = 0; e < g.edges + other.edges; e++)
+		outcome[e] = 1 + random_below(&seed, 100);
+	for (uint32_t n = 0; n < N; n++)
+		node[n] = (struct flow_count){random_below(&seed, 30), 0.1};
+	struct flow_problem p = {.graph = &g, .exit = N - 1, .node = node, .outcome = outcome};
+
+	solve(&p, &first);
+	for (uint32_t n = 0; n < N; n++)
+		node[n].count += n % 2;
+	solve(&p, &again);
+	p.near = &first.end;
+	solve(&p, &near);
+	assert_true(near.steps < again.steps);
+	for (uint32_t n = 0; n < N; n++)
+		close_to(near.node[n], again.node[n], 0.01);
+	solver_free(&near);
+	p.graph = &other;
+	p.exit = N / 2 - 1;
+	solve(&p, &near);
+	solver_free(&near);
+	for (uint32_t i = 0; i < first.end.n; i++)
+		first.end.odds[i] = (int)random_below(&seed, 60) - 30;
+	p.graph = &g;
+	p.exit = N - 1;
+	solve(&p, &near);
+	close_to(near.likelihood, again.likelihood, 1e-3);
+	solver_free(&first);
+	solver_free(&again);
+	solver_free(&near);
+	graph_deinit(&g);
+	graph_deinit(&other);
+	free(outcome);
+	free(node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -572,6 +622,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_recovery),
 		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_near),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
