@@ -35,6 +35,7 @@ void call_map_destroy(struct call_map *m)
 	vec_deinit(&m->namesakes);
 	vec_deinit(&m->candidates);
 	vec_deinit(&m->steps);
+	vec_deinit(&m->last);
 	free(m);
 }
 
@@ -54,7 +55,7 @@ size_t call_map_memory(const struct call_map *m)
 		return 0;
 	return call_tree_memory(m->tree) + m->places.slots * sizeof(struct place) +
 	       m->called.slots * sizeof(struct called) + m->candidates.n * sizeof *m->candidates.p +
-	       m->steps.n * sizeof *m->steps.p;
+	       m->steps.n * sizeof *m->steps.p + m->last.space * sizeof *m->last.p;
 }
 
 void call_map_height(const struct call_map *m, size_t number, struct call_height *out)
@@ -205,19 +206,18 @@ uint16_t call_map_step_hash(const struct call_place *caller)
 	return hash ? hash : 1;
 }
 
-/* Where the caller of the frame was, which folding does not tell. */
-static void note_step(struct call_map *m, uint32_t node, uint32_t caller, enum stack_kind kind,
+/* Where the caller of the frame was, which folding does not tell: the leaf that counts it. */
+static uint32_t step_leaf(struct call_map *m, uint32_t node, uint32_t caller, enum stack_kind kind,
 	const struct call_frame *f, int64_t down)
 {
 	bool folded = call_tree_node(m->tree, node)->parent != caller;
 	uint16_t hash = folded ? call_map_step_hash(&call_tree_node(m->tree, caller)->at) : 0;
-	uint32_t leaf = call_tree_child(m->tree, node,
+
+	return call_tree_child(m->tree, node,
 		&(struct call_place){.image = CALL_MAP_STEP,
 			.procedure = (uint64_t)f->height,
 			.site = call_map_step_site(down, kind, hash),
 			.recursive = true});
-
-	call_tree_node(m->tree, leaf)->count++;
 }
 
 /* ---- judging ---- */
@@ -265,29 +265,69 @@ uint32_t call_map_path(struct call_map *m, const struct call_prefix *prefix,
 	return node;
 }
 
+/* What counts a frame that was called by the last of those before it, or by `root`. */
+static struct lesson lesson_of(struct call_map *m, uint32_t root, enum stack_kind kind,
+	const struct call_frame *f, size_t before)
+{
+	const struct lesson *by = before ? &m->last.p[before - 1] : NULL;
+	struct lesson l = {.frame = *f, .step = CALL_NONE, .leaf = CALL_NONE};
+
+	l.node = call_map_call(m, by ? by->node : root, f);
+	l.candidate = candidate_of(m, l.node, kind, f);
+	if (!by)
+		return l;
+	l.step = call_map_learn_step(m, f, &by->frame, 0);
+	l.leaf = step_leaf(m, l.node, by->node, kind, f, f->height - by->frame.height);
+	return l;
+}
+
+static void count_lesson(struct call_map *m, size_t number)
+{
+	const struct lesson *l = &m->last.p[number];
+	struct candidate *c = &m->candidates.p[l->candidate];
+
+	call_tree_node(m->tree, c->leaf)->count++;
+	if (!number)
+		return;
+	c->caller = m->last.p[number - 1].candidate;
+	m->steps.p[l->step].count++;
+	call_tree_node(m->tree, l->leaf)->count++;
+}
+
+/* How many frames, from the outermost on, are those of the last stack. */
+static size_t shared_frames(
+	const struct call_map *m, enum stack_kind kind, const struct call_frame *frames, size_t n)
+{
+	size_t i = 0;
+
+	if (kind != m->last_kind)
+		return 0;
+	while (i < n && i < m->last.n &&
+		!memcmp(&m->last.p[i].frame, &frames[n - 1 - i], sizeof *frames))
+		i++;
+	return i;
+}
+
 uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, enum stack_kind kind,
 	const struct call_frame *frames, size_t n)
 {
-	_cleanup_free_ uint32_t *path = xcalloc(n + 1, sizeof *path);
-	uint32_t node = place_prefix(m, prefix), last = CALL_NONE;
+	uint32_t root = place_prefix(m, prefix), node;
 
-	for (size_t i = n; i-- > 0;)
-		path[i] = node = call_map_call(m, node, &frames[i]);
-	for (size_t i = 0; i < n; i++) {
-		uint32_t candidate = candidate_of(m, path[i], kind, &frames[i]);
-		struct call_node *leaf = call_tree_node(m->tree, m->candidates.p[candidate].leaf);
+	m->last.n = prefix ? 0 : shared_frames(m, kind, frames, n);
+	m->last_kind = kind;
+	for (size_t i = m->last.n; i < n; i++) {
+		struct lesson l = lesson_of(m, root, kind, &frames[n - 1 - i], i);
 
-		leaf->count++;
-		leaf->metrics[0] += !i;
-		if (i)
-			m->candidates.p[last].caller = candidate;
-		last = candidate;
-		if (!i)
-			continue;
-		call_map_learn_step(m, &frames[i - 1], &frames[i], 1);
-		note_step(m, path[i - 1], path[i], kind, &frames[i - 1],
-			frames[i - 1].height - frames[i].height);
+		*vec_add(&m->last) = l;
 	}
+	for (size_t i = 0; i < n; i++)
+		count_lesson(m, i);
+	node = n ? m->last.p[n - 1].node : root;
+	if (n)
+		call_tree_node(m->tree, m->candidates.p[m->last.p[n - 1].candidate].leaf)
+			->metrics[0]++;
+	if (prefix)
+		m->last.n = 0;
 	return node;
 }
 
@@ -305,7 +345,7 @@ uint32_t call_map_teach(
 {
 	struct call_height above;
 	struct call_node *leaf;
-	uint32_t node, number;
+	uint32_t node, number, step;
 
 	call_map_height(m, caller, &above);
 	node = call_map_call(m, above.node, frame);
@@ -315,7 +355,9 @@ uint32_t call_map_teach(
 	if (m->candidates.p[number].caller == CALL_NONE)
 		m->candidates.p[number].caller = caller;
 	call_map_learn_step(m, frame, &above.frame, 1);
-	note_step(m, node, above.node, above.kind, frame, frame->height - above.frame.height);
+	step = step_leaf(
+		m, node, above.node, above.kind, frame, frame->height - above.frame.height);
+	call_tree_node(m->tree, step)->count++;
 	return number;
 }
 

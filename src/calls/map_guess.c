@@ -6,7 +6,7 @@
 /* What a guess may take: levels of callers, and steps looked at in all. */
 enum { GUESS_DEEP = 40, GUESS_STEPS = 400 };
 
-void call_map_learn_step(struct call_map *m, const struct call_frame *callee,
+uint32_t call_map_learn_step(struct call_map *m, const struct call_frame *callee,
 	const struct call_frame *caller, uint64_t count)
 {
 	struct procedure_key key = {callee->image, callee->procedure};
@@ -22,12 +22,12 @@ void call_map_learn_step(struct call_map *m, const struct call_frame *callee,
 
 		if (s->down == down && !memcmp(&s->caller, &by, sizeof by)) {
 			s->count += count;
-			return;
+			return i;
 		}
 	}
 	*vec_add(&m->steps) =
 		(struct step){.caller = by, .down = down, .count = count, .next = c->first};
-	c->first = (uint32_t)m->steps.n - 1;
+	return c->first = (uint32_t)m->steps.n - 1;
 }
 
 /* The best so far is the one whose steps were seen most, the least of them counting. */

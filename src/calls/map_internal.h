@@ -57,6 +57,14 @@ struct namesake {
 	uint32_t next, pad;
 };
 
+/* A frame of a stack that was learned: what counts it. */
+struct lesson {
+	struct call_frame frame;
+	uint32_t node, candidate;
+	uint32_t step,
+		leaf; /* to its caller: of the steps, and of the tree; CALL_NONE: it has none */
+};
+
 struct call_map {
 	struct call_tree *tree;
 	struct hmap places; /* struct place */
@@ -65,6 +73,10 @@ struct call_map {
 	VEC(struct step) steps;
 	struct hmap hashed; /* struct hashed: procedures by call_map_step_hash */
 	VEC(struct namesake) namesakes;
+	/* The last stack that was learned from its root on, outermost frame first: the next one
+	   mostly begins like it. */
+	VEC(struct lesson) last;
+	enum stack_kind last_kind;
 };
 
 static inline struct place_key call_map_key(enum stack_kind kind, const struct call_frame *f)
@@ -75,8 +87,8 @@ static inline struct place_key call_map_key(enum stack_kind kind, const struct c
 struct candidate *call_map_candidate(
 	const struct call_map *m, const struct place *p, uint32_t node); /* NULL: none */
 
-/* Somebody was seen calling, so many times. */
-void call_map_learn_step(struct call_map *m, const struct call_frame *callee,
+/* Somebody was seen calling, so many times. The number of the step. */
+uint32_t call_map_learn_step(struct call_map *m, const struct call_frame *callee,
 	const struct call_frame *caller, uint64_t count);
 
 /* Whether a candidate has these callers (call_map_find_called). */

@@ -261,7 +261,8 @@ static uint32_t take_whole(struct contexts *c, const struct context_stack *s, en
 	struct program *p = contexts_program(c, contexts_key(c, s->sample.program));
 	struct judgement judgement = {.sample = s->sample};
 
-	judgement.node = call_map_path(p->known, NULL, frames, n);
+	if (s->stack->judge || !s->stack->learn)
+		judgement.node = call_map_path(p->known, NULL, frames, n);
 	if (s->stack->judge && c->how != CONTEXTS_JUDGED)
 		contexts_judge(c, &judgement);
 	else if (s->stack->judge && s->stack->learn)
