@@ -144,6 +144,7 @@ static enum walk_end climb(struct walker *w, struct walk_frame *frame, bool *int
 	if (!find_cfa(w, f, r, &cfa))
 		return w->cut ? WALK_CUT : WALK_BROKEN;
 	frame->cfa = cfa;
+	frame->fixed = r->base == FRAME_RSP;
 	if (r->root)
 		return WALK_ROOT;
 	/* Handlers may have a stack of their own; all other frames are above those they called. */

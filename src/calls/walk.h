@@ -27,6 +27,7 @@ struct walk_frame {
 	uint64_t pc;  /* the interrupted instruction, or where the call comes back */
 	uint64_t cfa; /* 0: not known, of the last one */
 	bool exact;   /* not behind a call: interrupted there, by the sample or a signal, or made */
+	bool fixed;   /* it is as large whenever it is there: the row counts from rsp */
 	bool guessed; /* found by the frame pointer, in code without rows */
 };
 

@@ -133,9 +133,10 @@ static void put_paths(const struct collector_status *s, struct buf *b)
 	if (precision >= 0)
 		buf_printf(b, "paths_precision %.17g\n", precision);
 	buf_printf(b,
-		"stacks %llu\nstacks_held %llu\nstacks_lost %llu\nstacks_gone %llu\nheights "
+		"stacks %llu\ntrails %llu\nstacks_held %llu\nstacks_lost %llu\nstacks_gone %llu\nheights "
 		"%llu\nmap_bytes %zu\n",
-		(unsigned long long)s->driver.stacks, (unsigned long long)s->driver.stacks_held,
+		(unsigned long long)s->driver.stacks, (unsigned long long)s->driver.trails,
+		(unsigned long long)s->driver.stacks_held,
 		(unsigned long long)s->driver.stacks_lost,
 		(unsigned long long)s->driver.stacks_gone, (unsigned long long)p->heights,
 		p->bytes);

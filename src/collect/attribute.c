@@ -622,6 +622,11 @@ void attribution_path(
 					   .arg = &j});
 }
 
+size_t attribution_steps(const struct attribution *a, const struct stack_step **out)
+{
+	return a->contexts ? contexts_steps(a->contexts, out) : 0;
+}
+
 bool attribution_contexts(const struct attribution *a, struct contexts_statistics *out)
 {
 	if (a->contexts)

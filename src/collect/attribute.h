@@ -62,6 +62,8 @@ bool attribution_watch(
 	struct attribution *a, const struct shadow_burst *b, struct shadow_watch *out);
 
 void attribution_pair(struct attribution *a, const struct driver_pair *p);
+/* As contexts_steps. */
+size_t attribution_steps(const struct attribution *a, const struct stack_step **out);
 /* As contexts_stack. */
 uint64_t attribution_stack(
 	struct attribution *a, const struct driver_stack *s, const uint8_t *bytes);

@@ -110,9 +110,12 @@ static void sink_stack(void *arg, const struct driver_stack *s, const uint8_t *b
 {
 	struct collector *c = arg;
 	uint64_t ask = attribution_stack(c->attribution, s, bytes);
+	const struct stack_step *steps;
 
 	if (s->learn)
 		sampler_answer(c->sampler, s, bytes, ask);
+	for (size_t i = 0, n = attribution_steps(c->attribution, &steps); i < n; i++)
+		sampler_teach(c->sampler, s, &steps[i]);
 }
 
 static void sink_pair(void *arg, const struct driver_pair *p)

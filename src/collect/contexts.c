@@ -68,6 +68,7 @@ void contexts_destroy(struct contexts *c)
 	hmap_deinit(&c->procedures);
 	stack_roots_deinit(&c->roots);
 	vec_deinit(&c->judgements);
+	vec_deinit(&c->steps);
 	vec_deinit(&c->settled.profiles);
 	vec_deinit(&c->settled.procedures);
 	vec_deinit(&c->settled.lessons);
@@ -381,13 +382,16 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 	uint32_t node = CALL_NONE;
 	size_t below = 0;
 	struct stack_root root;
-	bool based;
+	bool based, whole;
 
 	end = find_root(s, walked, &n, end);
 	based = find_base(c, s, walked, n, end, &root);
 	p->number = s->sample.program;
 	place_frames(c, s, root.base, walked, n, frames);
-	if (based && is_whole(s, root.base, walked, n, end)) {
+	whole = based && is_whole(s, root.base, walked, n, end);
+	if (root.kind < STACK_SIGNAL && based && !s->stack->trail)
+		contexts_note_steps(c, s, walked, n, whole);
+	if (whole) {
 		end = WALK_ROOT;
 		node = take_whole(c, s, root.kind, frames, n);
 		if (walked[0].guessed)
@@ -456,9 +460,14 @@ uint64_t contexts_stack(struct contexts *c, const struct context_stack *s)
 	enum walk_end end;
 	size_t n;
 
+	c->steps.n = 0;
 	if (s->stack->chain) {
 		take_chain(c, s);
 		return 0;
+	}
+	if (s->stack->trail) {
+		n = contexts_trail(s, walked);
+		return n ? take_walk(c, s, walked, n, WALK_ROOT) : 0;
 	}
 	start = start_of(s->stack, s->bytes);
 	end = walk_stack(&start, find_rows, &j, walked, CONTEXTS_FRAMES, &n);

@@ -92,6 +92,9 @@ void contexts_path(struct contexts *c, const struct context_path *p);
 /* Whether what waits for a flush should wait no longer. */
 bool contexts_full(const struct contexts *c);
 
+/* What the stack before has taught of the way from one return address to the next. */
+size_t contexts_steps(const struct contexts *c, const struct stack_step **out);
+
 /* Where the program's own stack begins, if samples do not tell; 0: nobody does. */
 bool contexts_knows_stacks(const struct contexts *c, uint64_t owner);
 void contexts_main_stack(struct contexts *c, uint64_t owner, uint64_t start);

@@ -109,6 +109,7 @@ struct contexts {
 	struct call_callers
 		*callers; /* of images with paths that nobody has seen; NULL: none yet */
 	VEC(struct judgement) judgements;
+	VEC(struct stack_step) steps; /* of the last stack */
 	struct contexts_settled settled;
 	struct contexts_statistics statistics, told; /* told: of the samples that are settled */
 };
@@ -161,6 +162,11 @@ uint32_t contexts_derive(struct contexts *c, uint32_t program, uint32_t image, e
 
 /* What is known now of the sample's path, which was walked. */
 void contexts_judge(struct contexts *c, const struct judgement *j);
+
+/* What a walked stack teaches (contexts_steps), and the frames of one that needed no walk. */
+void contexts_note_steps(struct contexts *c, const struct context_stack *s,
+	const struct walk_frame *walked, size_t n, bool whole);
+size_t contexts_trail(const struct context_stack *s, struct walk_frame *out);
 
 void contexts_clear_settled(struct contexts *c);
 

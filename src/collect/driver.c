@@ -24,8 +24,8 @@
 #define FIRST_PID_NAMESPACE 0xeffffffc
 
 /* What copies of a CPU may cost at once, and in a second. */
-#define STACKS_SAVED    8192
-#define STACKS_A_SECOND 128
+#define STACKS_SAVED    (8192 * DRIVER_COPY_COST)
+#define STACKS_A_SECOND (128 * DRIVER_COPY_COST)
 
 _Static_assert(WHERE_MAIN == STACK_MAIN && WHERE_THREAD == STACK_THREAD &&
 		       WHERE_SIGNAL == STACK_SIGNAL && WHERE_OTHER == STACK_OTHER,
@@ -439,20 +439,35 @@ void driver_ask(struct driver *d, const struct sample *s, uint64_t ask)
 			ask | ASK_ANSWERED, __ATOMIC_RELAXED);
 }
 
+/* As the kernel does it. */
+static uint64_t place_in(const struct driver_stack *s, uint64_t address)
+{
+	return address - (address - s->code < s->code_end - s->code ? s->code : s->libraries);
+}
+
+/* A word of a stack; 0: it is not there. */
+static uint64_t word_at(const struct driver_stack *s, const uint8_t *bytes, uint64_t at)
+{
+	uint64_t word = 0;
+
+	if (!s->trail && 8 * at + sizeof word <= s->size)
+		memcpy(&word, bytes + 8 * at, sizeof word);
+	for (size_t i = 0; s->trail && i < s->size / sizeof word; i++) {
+		memcpy(&word, bytes + i * sizeof word, sizeof word);
+		if (word >> CALLER_SHIFT == at)
+			return CALLER_ADDRESS(word);
+	}
+	return s->trail ? 0 : word;
+}
+
 /* What the context of a stack would have told, as the kernel hashes it. */
 static uint64_t hash_told(const struct driver_stack *s, const uint8_t *bytes, uint64_t ask)
 {
 	uint64_t hash = 0;
 
-	for (unsigned i = 0; i < DRIVER_CALLERS && ASK_AT(ask, i); i++) {
-		uint64_t at = 8 * (ASK_AT(ask, i) - 1), address = 0;
-
-		if (at + sizeof address <= s->size)
-			memcpy(&address, bytes + at, sizeof address);
-		address = CALLER_ADDRESS(address);
-		address -= address - s->code < s->code_end - s->code ? s->code : s->libraries;
-		hash = DRIVER_HASH_TOLD(hash, address);
-	}
+	for (unsigned i = 0; i < DRIVER_CALLERS && ASK_AT(ask, i); i++)
+		hash = DRIVER_HASH_TOLD(
+			hash, place_in(s, CALLER_ADDRESS(word_at(s, bytes, ASK_AT(ask, i) - 1))));
 	return DRIVER_HASH_BOTH(s->hash, hash);
 }
 
@@ -480,6 +495,42 @@ void driver_answer(
 	if (ASK_AT(ask, 0))
 		mark_told(d, hash_told(s, bytes, ask));
 	__atomic_store_n(&d->seen->slot[slot].ask, ask | ASK_ANSWERED, __ATOMIC_RELAXED);
+}
+
+/* The entry for a hash, or for whom it is to be from now on. */
+static struct driver_step *step_of(struct driver_seen *seen, uint64_t hash)
+{
+	uint32_t mark = DRIVER_MARK(hash);
+	size_t slot = DRIVER_SLOT(hash) % DRIVER_STEPS, other = slot ^ 1;
+	struct driver_step *s = seen->step;
+
+	if (s[slot].mark == mark || s[other].mark == mark)
+		return &s[s[slot].mark == mark ? slot : other];
+	if (s[slot].mark)
+		slot = s[other].mark ? slot ^ (mark >> 31) : other;
+	__atomic_store_n(&s[slot].step, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s[slot].mark, mark, __ATOMIC_RELEASE);
+	return &s[slot];
+}
+
+void driver_teach(struct driver *d, const struct driver_stack *s, const struct stack_step *l)
+{
+	uint64_t place = place_in(s, l->address) / (l->what == STEP_FIRST ? STEP_GRAIN : 1);
+	uint32_t before, times, fresh = l->words | (l->root ? STEP_ROOT : 0);
+	struct driver_step *step;
+
+	if (!d->seen || l->words > STEP_WORDS)
+		return;
+	step = step_of(d->seen, DRIVER_HASH_STEP(s->program, place, l->what));
+	before = step->step;
+	times = before >> STEP_SEEN_SHIFT & STEP_SEEN;
+	if (before && (before & (STEP_WORDS | STEP_ROOT)) != fresh)
+		fresh = before | STEP_VARIES;
+	else
+		fresh |= (l->fixed || times >= STEP_ENOUGH ? STEP_ENOUGH : times + 1)
+				 << STEP_SEEN_SHIFT |
+			 (before & STEP_VARIES);
+	__atomic_store_n(&step->step, fresh, __ATOMIC_RELAXED);
 }
 
 bool driver_hurries(const struct driver *d)
@@ -512,6 +563,7 @@ void driver_statistics(const struct driver *d, struct sampler_statistics *out)
 		out->pairs_lapsed += c->lapsed;
 		out->pairs_dropped += c->pairs_lost;
 		out->stacks += c->stacks;
+		out->trails += c->trails;
 		out->stacks_held += c->stacks_held;
 		out->stacks_lost += c->stacks_lost;
 		out->stacks_gone += c->stacks_gone;

@@ -110,8 +110,8 @@ struct driver_context_bucket {
  */
 #define DRIVER_SEEN    65536 /* slots of the filter */
 #define DRIVER_JUDGES  128
-#define DRIVER_RESERVE 256
-#define DRIVER_AGAIN   4096 /* and so much is left for contexts that are copied once */
+#define DRIVER_RESERVE 1024
+#define DRIVER_AGAIN   16384 /* and so much is left for contexts that are copied once */
 #define DRIVER_HURRY                                                                \
 	16 /* copies of contexts that were copied before, until user space is woken \
 	    */
@@ -124,9 +124,11 @@ struct driver_context_bucket {
 #define DRIVER_LONG         65536
 #define DRIVER_LONGER       131072
 #define DRIVER_LONGEST      262144
-#define DRIVER_LONG_COST    2
-#define DRIVER_LONGER_COST  3
-#define DRIVER_LONGEST_COST 6
+#define DRIVER_TRAIL_COST   1 /* of a list of return addresses (below) */
+#define DRIVER_COPY_COST    4
+#define DRIVER_LONG_COST    8
+#define DRIVER_LONGER_COST  12
+#define DRIVER_LONGEST_COST 24
 
 #define DRIVER_CHAIN_MOST 127 /* frames; what the kernel takes at most */
 
@@ -151,8 +153,42 @@ struct driver_slot {
 	u32 told; /* the same of a context with what it told, in a place of its own */
 };
 
+/*
+ * How far return addresses are apart, as user space has learned it from stacks that were copied:
+ * from one to that of its caller's frame (STEP_RETURN), and from the stack pointer to the first: of
+ * STEP_GRAIN bytes of code (STEP_FIRST), or of an instruction if they differ (STEP_EXACT). With
+ * these the list of a new context is found in the kernel, and its stack need not be copied.
+ *
+ * Frames have one size in most procedures (the unwind row counts from rsp). Others are believed to,
+ * if so many were alike and none was not.
+ */
+#define DRIVER_STEPS 65536
+#define DRIVER_TRAIL 160 /* return addresses of a stack, at most */
+
+struct driver_step {
+	u32 mark; /* a part of a hash; 0: free */
+	u32 step; /* words, how often they were alike, flags */
+};
+#define STEP_WORDS      0xffffu
+#define STEP_SEEN_SHIFT 16
+#define STEP_SEEN       0xffu
+#define STEP_ENOUGH     16u
+#define STEP_VARIES     (1u << 30)
+#define STEP_ROOT       (1u << 31) /* nobody called it: the words lead to its frame's end */
+#define STEP_SURE(step) \
+	(((step) >> STEP_SEEN_SHIFT & STEP_SEEN) >= STEP_ENOUGH && !((step)&STEP_VARIES))
+
+#define STEP_RETURN 1ull
+#define STEP_FIRST  2ull
+#define STEP_EXACT  3ull
+#define STEP_GRAIN  16
+
+#define DRIVER_HASH_STEP(program, place, what) \
+	((((place) ^ (u64)(what) << 56) * 0x9e3779b97f4a7c15 ^ (program)) * 0xd6e8feb86659fd93)
+
 struct driver_seen {
 	struct driver_slot slot[DRIVER_SEEN];
+	struct driver_step step[DRIVER_STEPS];
 };
 
 /* Goes on with an address; 0 to begin with. */
@@ -165,17 +201,19 @@ struct driver_stack {
 	u64 base; /* of the stack */
 	struct driver_context context;
 	u64 hash; /* of the context */
-	/* Where the program's code is, and where its libraries end. */
-	u64 code, code_end, libraries;
+	/* Where the program's code is, and where its libraries end; and what it is known by. */
+	u64 code, code_end, libraries, program;
 	u64 rip, r[16]; /* of the program, by their number in machine code; of the kernel's
 			   samples only those that it has saved by all means */
 	u32 pid, tid, tag;
 	u32 size;  /* of what follows: the copy, or return addresses, */
-	u16 chain; /* which frame pointers led to */
+	u16 chain; /* which frame pointers led to, or */
+	u16 trail; /* steps did: with where they are (as in `caller`), then where the last ends */
 	u16 alone; /* there is no sample that waits for it */
 	u16 judge; /* it is looked at, whatever was known of its context */
 	u16 learn; /* it was new, wanted or is one in DRIVER_JUDGES: its sample waits for its path
 		    */
+	u16 pad[3];
 };
 
 /*
@@ -244,6 +282,7 @@ struct driver_cpu {
 	u64 stacks_gone;         /* could not be read */
 	u64 stacks_held;         /* not copied because too many were */
 	u64 stacks_again;        /* copied before anybody had answered for their context */
+	u64 trails;              /* of `stacks`, those whose return addresses were found */
 	u32 stacks_left;         /* may be copied; set by user space */
 	u32 pad2;
 	struct driver_forgotten forgotten;

@@ -83,14 +83,19 @@ static __always_inline u64 tell_callers(
 	return hash;
 }
 
-/* The same in all processes of a program, which is known by the size of its segments. */
+/* A program is known by the size of its segments. */
+static __always_inline u64 program_hash(const struct mm_struct *mm)
+{
+	return (mm->end_code - mm->start_code) * 0x9e3779b97f4a7c15 +
+	       (mm->end_data - mm->start_data) * 31;
+}
+
+/* The same in all processes of a program. */
 static __always_inline u64 context_hash(
 	const struct task_struct *task, const struct place *p, u64 where)
 {
 	const struct mm_struct *mm = task->mm;
-	u64 size = mm->end_code - mm->start_code;
-	u64 h = (place_in(mm, p->pc) >> 8) + size * 0x9e3779b97f4a7c15 +
-		(mm->end_data - mm->start_data) * 31;
+	u64 h = (place_in(mm, p->pc) >> 8) + program_hash(mm);
 
 	/* Stacks that nobody knows begin with a page, mostly. */
 	if (p->kind == WHERE_OTHER)
@@ -178,6 +183,8 @@ static __always_inline void note_seen(const struct spot *spot)
 
 /* ---- copies of stacks ---- */
 
+#include "collect/driver_steps.h"
+
 static __always_inline void keep_registers(
 	struct bpf_perf_event_data *ctx, const struct place *p, struct driver_stack *s)
 {
@@ -210,6 +217,7 @@ static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, cons
 	s->code = task->mm->start_code;
 	s->code_end = task->mm->end_code;
 	s->libraries = task->mm->mmap_base;
+	s->program = program_hash(task->mm);
 	s->rip = p->pc;
 	s->pid = k->ids;
 	s->tid = k->ids >> 32;
@@ -217,6 +225,7 @@ static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, cons
 	s->judge = !!(why & WHY_JUDGE);
 	s->learn = !!(why & WHY_LEARN);
 	s->chain = 0;
+	s->trail = 0;
 	s->alone = 0;
 	keep_registers(ctx, p, s);
 }
@@ -367,12 +376,55 @@ static __always_inline bool put_sized(struct bpf_perf_event_data *ctx, struct dr
 	return holes ? put_pages(ctx, c, k, p, why) : put;
 }
 
+/* The list of return addresses, if all that lead to the root are known. */
+static __always_inline bool put_trail(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
+	const struct key *k, const struct place *p, const struct driver_seen *known, u32 why)
+{
+	const struct mm_struct *mm = ((struct task_struct *)bpf_get_current_task_btf())->mm;
+	const u32 room = (DRIVER_TRAIL + 1) * sizeof(u64);
+	struct trail t = {.seen = known,
+		.program = program_hash(mm),
+		.code = mm->start_code,
+		.code_size = mm->end_code - mm->start_code,
+		.libraries = mm->mmap_base,
+		.sp = p->sp,
+		.words = (p->base - p->sp) / 8};
+	struct driver_stack *s;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) ||
+		(p->kind != WHERE_MAIN && p->kind != WHERE_THREAD))
+		return false;
+	s = bpf_ringbuf_reserve(&stacks, sizeof *s + room, 0);
+	if (!s)
+		return false;
+	t.to = (u64 *)(s + 1);
+	if (!follow_trail(&t, p)) {
+		bpf_ringbuf_discard(s, BPF_RB_NO_WAKEUP);
+		return false;
+	}
+	/* Where the frame of the last one ends. */
+	((u64 *)(s + 1))[t.n] = t.at << CALLER_SHIFT;
+	describe_stack(ctx, k, p, why, s);
+	s->trail = 1;
+	s->size = (t.n + 1) * sizeof(u64);
+	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+	is_half_full();
+	c->trails++;
+	return true;
+}
+
 static __always_inline u32 copy_cost(u64 size)
 {
-	return size <= DRIVER_MIDDLE   ? 1
+	return size <= DRIVER_MIDDLE   ? DRIVER_COPY_COST
 	       : size <= DRIVER_LONG   ? DRIVER_LONG_COST
 	       : size <= DRIVER_LONGER ? DRIVER_LONGER_COST
 				       : DRIVER_LONGEST_COST;
+}
+
+/* What is to judge by, is copied. */
+static __always_inline bool is_followed(u32 why)
+{
+	return how == DRIVER_JUDGE ? why & WHY_LEARN : how == DRIVER_INFER && !(why & WHY_JUDGE);
 }
 
 /*
@@ -381,7 +433,7 @@ static __always_inline u32 copy_cost(u64 size)
  * part of all for what is.
  */
 static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
-	const struct key *k, const struct place *p, u32 *why)
+	const struct key *k, const struct place *p, const struct driver_seen *known, u32 *why)
 {
 	u64 size = p->kind == WHERE_OTHER ? DRIVER_MIDDLE : p->base - p->sp;
 	bool free = how == DRIVER_COPY, wanted = *why & WHY_WANTED;
@@ -389,6 +441,14 @@ static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct d
 
 	if (how == DRIVER_INFER && !(*why & (WHY_WANTED | WHY_AGAIN)) && size > DRIVER_LONG)
 		size = DRIVER_MIDDLE;
+	if (is_followed(*why) && c->stacks_left >= reserve + DRIVER_TRAIL_COST &&
+		put_trail(ctx, c, k, p, known, *why)) {
+		c->stacks_left -= DRIVER_TRAIL_COST;
+		if (*why & WHY_AGAIN)
+			hurry(c);
+		c->stacks++;
+		return true;
+	}
 	cost = copy_cost(size);
 	/* Those that are only looked at cost nothing, and what else would not be there is not
 	 * learned from. */
@@ -398,7 +458,7 @@ static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct d
 	}
 	if (!free && c->stacks_left < reserve + cost) {
 		size = DRIVER_SHORT;
-		cost = 1;
+		cost = DRIVER_COPY_COST;
 	}
 	if (!free && (c->stacks_left < reserve + cost ||
 			     (is_half_full() && !wanted && how != DRIVER_JUDGE))) {
@@ -468,7 +528,7 @@ static __always_inline bool take_stack(
 	if (!spot.seen || !why)
 		return false;
 	forget(&c->forgotten, k, p, &spot, &why);
-	if (!copy_stack(ctx, c, k, p, &why) || !(why & WHY_LEARN))
+	if (!copy_stack(ctx, c, k, p, spot.seen, &why) || !(why & WHY_LEARN))
 		return false;
 	note_seen(&spot);
 	return true;

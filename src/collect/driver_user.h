@@ -18,6 +18,7 @@ struct driver_pair;
 struct driver_stack;
 struct err;
 struct sample;
+struct stack_step;
 struct sampler_statistics;
 
 struct driver_options {
@@ -69,6 +70,8 @@ void driver_ask(struct driver *d, const struct sample *s, uint64_t ask);
 /* The same for the context of a stack, of which no more are then copied for being new. */
 void driver_answer(
 	struct driver *d, const struct driver_stack *s, const uint8_t *bytes, uint64_t ask);
+/* What a stack has taught of the way from one return address to the next. */
+void driver_teach(struct driver *d, const struct driver_stack *s, const struct stack_step *step);
 /* Whether there are stacks that were too young for the last driver_stacks. */
 bool driver_hurries(const struct driver *d);
 

@@ -519,6 +519,13 @@ void sampler_answer(
 		driver_answer(s->driver, stack, bytes, ask);
 }
 
+void sampler_teach(
+	struct sampler *s, const struct driver_stack *stack, const struct stack_step *step)
+{
+	if (s->driver)
+		driver_teach(s->driver, stack, step);
+}
+
 bool sampler_hurries(const struct sampler *s)
 {
 	return s->driver && driver_hurries(s->driver);

@@ -102,6 +102,16 @@ struct sample {
 	uint64_t where, user, caller[DRIVER_CALLERS];
 };
 
+/*
+ * How far the next return address was from one of a stack's, or (STEP_FIRST, STEP_EXACT of
+ * collect/driver.h) the first from the stack pointer, in words. Fixed: it always is.
+ */
+struct stack_step {
+	uint64_t address;
+	uint32_t words, what;
+	bool fixed, root;
+};
+
 struct sampler_sink {
 	void (*record)(void *arg, const struct record *r); /* MMAP, COMM, FORK, EXIT, CGROUP */
 	void (*sample)(void *arg, const struct sample *s);
@@ -121,6 +131,8 @@ void sampler_want(struct sampler *s, const struct sample *sample);
 void sampler_ask(struct sampler *s, const struct sample *sample, uint64_t ask);
 void sampler_answer(
 	struct sampler *s, const struct driver_stack *stack, const uint8_t *bytes, uint64_t ask);
+void sampler_teach(
+	struct sampler *s, const struct driver_stack *stack, const struct stack_step *step);
 bool sampler_hurries(const struct sampler *s);
 
 /* As shadow_leave_out and shadow_take_in (shadow_user.h). */
@@ -156,7 +168,7 @@ struct sampler_statistics {
 	 */
 	uint64_t pairs, pairs_begun, pairs_apart, pairs_lapsed, pairs_dropped;
 	/* Stacks: copied; not copied because too many were; for want of room; not in memory. */
-	uint64_t stacks, stacks_held, stacks_lost, stacks_gone;
+	uint64_t stacks, trails, stacks_held, stacks_lost, stacks_gone;
 	struct shadow_statistics shadow;
 };
 void sampler_statistics(const struct sampler *s, struct sampler_statistics *out);

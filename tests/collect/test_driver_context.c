@@ -170,6 +170,46 @@ static void test_stacks_until_answered(void **state)
 	close(fd);
 }
 
+static void teach(const struct stack_step *step, unsigned times)
+{
+	while (times--)
+		driver_teach(driver, &seen.stacks[0], step);
+}
+
+/* Where all return addresses are known, they are told instead of a copy. */
+static void test_trails(void **state)
+{
+	struct stack_step first = {.what = STEP_FIRST, .fixed = true};
+	struct stack_step last = {.words = 5, .what = STEP_RETURN, .root = true};
+	int fd;
+
+	(void)state;
+	need_bpf();
+	fd = open_faults(0, false);
+	drain();
+	assert_int_equal(run_deep(fd, 20, 1), 1);
+	first.address = seen.stacks[0].rip;
+	last.address = seen.word[0];
+	teach(&first, 1);
+	/* Not all frames need have one size: it is believed when it was so often enough, */
+	teach(&last, STEP_ENOUGH - 1);
+	seen.stacks[0].program++;
+	teach(&last, 1); /* in the same program. */
+	assert_int_equal(run_deep(fd, 21, 1), 1);
+	assert_int_equal(seen.stacks[0].trail, 0);
+	teach(&last, 1);
+	assert_int_equal(run_deep(fd, 22, 1), 1);
+	assert_int_equal(seen.stacks[0].trail, 1);
+	assert_int_equal(seen.stacks[0].size, 16);
+	assert_int_equal(seen.word[0], last.address);
+	last.words++;
+	last.fixed = true;
+	teach(&last, 1);
+	assert_int_equal(run_deep(fd, 23, 1), 1);
+	assert_int_equal(seen.stacks[0].trail, 0);
+	close(fd);
+}
+
 /* What user space asks for: where the frame returns to. */
 static void test_callers(void **state)
 {
@@ -289,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_heights),
 		cmocka_unit_test(test_stacks_of_what_is_new),
 		cmocka_unit_test(test_stacks_until_answered),
+		cmocka_unit_test(test_trails),
 		cmocka_unit_test(test_callers),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_stacks_of_signals),

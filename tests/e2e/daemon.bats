@@ -61,7 +61,7 @@ epochs() { # JQ
 	"$CULPRIT" daemon flush --db "$db"
 	"$CULPRIT" daemon status --db "$db" --json |
 		jq -e '.stacks > 0 and .heights > 0 and .paths_unique + .paths_ranked + .paths_walked > 100 and .paths_unknown_share >= 0 and .map_bytes > 0'
-	"$CULPRIT" daemon status --db "$db" | grep -q "stacks copied"
+	"$CULPRIT" daemon status --db "$db" | grep -q "stacks taken"
 	"$CULPRIT" calls -i "$db" --comm callers --json |
 		jq -e '[.contexts[] | select(.path[-3:] == ["main", "first", "worker"]) | .share] | add > 0.3'
 }
