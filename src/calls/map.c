@@ -11,13 +11,19 @@
 
 #define SAMPLED "sampled" /* the metric of heights */
 
-struct call_map *call_map_create(void)
+static struct call_tree *create_tree(void)
 {
-	struct call_map *m = xcalloc(1, sizeof *m);
 	struct metric_names names = {0};
 
 	metric_add(&names, SAMPLED);
-	m->tree = call_tree_create(&names);
+	return call_tree_create(&names);
+}
+
+struct call_map *call_map_create(void)
+{
+	struct call_map *m = xcalloc(1, sizeof *m);
+
+	m->tree = create_tree();
 	hmap_init(&m->places, sizeof(struct place), sizeof(struct place_key));
 	hmap_init(&m->called, sizeof(struct called), sizeof(struct procedure_key));
 	hmap_init(&m->hashed, sizeof(struct hashed), sizeof(uint64_t));
@@ -36,6 +42,7 @@ void call_map_destroy(struct call_map *m)
 	vec_deinit(&m->candidates);
 	vec_deinit(&m->steps);
 	vec_deinit(&m->last);
+	vec_deinit(&m->fresh);
 	free(m);
 }
 
@@ -55,7 +62,8 @@ size_t call_map_memory(const struct call_map *m)
 		return 0;
 	return call_tree_memory(m->tree) + m->places.slots * sizeof(struct place) +
 	       m->called.slots * sizeof(struct called) + m->candidates.n * sizeof *m->candidates.p +
-	       m->steps.n * sizeof *m->steps.p + m->last.space * sizeof *m->last.p;
+	       m->steps.n * sizeof *m->steps.p + m->last.space * sizeof *m->last.p +
+	       m->fresh.space * sizeof *m->fresh.p;
 }
 
 void call_map_height(const struct call_map *m, size_t number, struct call_height *out)
@@ -265,6 +273,18 @@ uint32_t call_map_path(struct call_map *m, const struct call_prefix *prefix,
 	return node;
 }
 
+static void count_node(struct call_map *m, uint32_t node, bool sampled)
+{
+	struct call_node *n = call_tree_node(m->tree, node);
+
+	n->count++;
+	n->metrics[0] += sampled;
+	while (m->fresh.n <= node)
+		*vec_add(&m->fresh) = (struct fresh){0};
+	m->fresh.p[node].count++;
+	m->fresh.p[node].sampled += sampled;
+}
+
 /* What counts a frame that was called by the last of those before it, or by `root`. */
 static struct lesson lesson_of(struct call_map *m, uint32_t root, enum stack_kind kind,
 	const struct call_frame *f, size_t before)
@@ -281,17 +301,17 @@ static struct lesson lesson_of(struct call_map *m, uint32_t root, enum stack_kin
 	return l;
 }
 
-static void count_lesson(struct call_map *m, size_t number)
+static void count_lesson(struct call_map *m, size_t number, bool innermost)
 {
 	const struct lesson *l = &m->last.p[number];
 	struct candidate *c = &m->candidates.p[l->candidate];
 
-	call_tree_node(m->tree, c->leaf)->count++;
+	count_node(m, c->leaf, innermost);
 	if (!number)
 		return;
 	c->caller = m->last.p[number - 1].candidate;
 	m->steps.p[l->step].count++;
-	call_tree_node(m->tree, l->leaf)->count++;
+	count_node(m, l->leaf, false);
 }
 
 /* How many frames, from the outermost on, are those of the last stack. */
@@ -321,11 +341,8 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 		*vec_add(&m->last) = l;
 	}
 	for (size_t i = 0; i < n; i++)
-		count_lesson(m, i);
+		count_lesson(m, i, i == n - 1);
 	node = n ? m->last.p[n - 1].node : root;
-	if (n)
-		call_tree_node(m->tree, m->candidates.p[m->last.p[n - 1].candidate].leaf)
-			->metrics[0]++;
 	if (prefix)
 		m->last.n = 0;
 	return node;
@@ -390,7 +407,7 @@ const char *call_verdict_word(enum call_verdict v)
 
 void call_map_count(struct call_map *m, enum call_verdict verdict)
 {
-	call_tree_node(m->tree, verdict_node(m, verdict))->count++;
+	count_node(m, verdict_node(m, verdict), false);
 }
 
 void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS])
@@ -460,4 +477,44 @@ int call_map_add(struct call_map *m, const void *p, size_t n)
 void call_map_pack(struct call_map *m, struct buf *out)
 {
 	call_tree_pack(m->tree, out);
+}
+
+bool call_map_has_fresh(const struct call_map *m)
+{
+	return m->fresh.n;
+}
+
+/* Nodes with something to say, below all that they are below. */
+void call_map_pack_fresh(const struct call_map *m, struct buf *out)
+{
+	_cleanup_free_ uint32_t *number = xcalloc(m->fresh.n + 1, sizeof *number);
+	_cleanup_free_ bool *kept = xcalloc(m->fresh.n + 1, sizeof *kept);
+	struct call_tree *t = create_tree();
+
+	for (uint32_t i = (uint32_t)m->fresh.n; i-- > 0;) {
+		uint32_t parent = call_tree_node(m->tree, i)->parent;
+
+		kept[i] |= m->fresh.p[i].count > 0;
+		if (kept[i] && parent != CALL_NONE)
+			kept[parent] = true;
+	}
+	for (uint32_t i = 0; i < m->fresh.n; i++) {
+		const struct call_node *n = call_tree_node(m->tree, i);
+		struct call_node *to;
+
+		if (!kept[i])
+			continue;
+		number[i] = call_tree_child(
+			t, n->parent == CALL_NONE ? CALL_NONE : number[n->parent], &n->at);
+		to = call_tree_node(t, number[i]);
+		to->count = m->fresh.p[i].count;
+		to->metrics[0] = m->fresh.p[i].sampled;
+	}
+	call_tree_pack(t, out);
+	call_tree_destroy(t);
+}
+
+void call_map_settle(struct call_map *m)
+{
+	m->fresh.n = 0;
 }

@@ -182,4 +182,9 @@ uint32_t call_map_teach(
 int call_map_add(struct call_map *m, const void *p, size_t n);
 void call_map_pack(struct call_map *m, struct buf *out);
 
+/* What was learned (not taught) and judged since the map was last settled, as a map. */
+bool call_map_has_fresh(const struct call_map *m);
+void call_map_pack_fresh(const struct call_map *m, struct buf *out);
+void call_map_settle(struct call_map *m);
+
 #endif

@@ -65,9 +65,15 @@ struct lesson {
 		leaf; /* to its caller: of the steps, and of the tree; CALL_NONE: it has none */
 };
 
+/* What a node has counted since the map was last settled. */
+struct fresh {
+	uint64_t count, sampled;
+};
+
 struct call_map {
 	struct call_tree *tree;
-	struct hmap places; /* struct place */
+	VEC(struct fresh) fresh; /* by node; those behind have nothing */
+	struct hmap places;      /* struct place */
 	VEC(struct candidate) candidates;
 	struct hmap called; /* struct called */
 	VEC(struct step) steps;

@@ -53,7 +53,6 @@ void contexts_destroy(struct contexts *c)
 		frames_destroy(f->frames);
 	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));) {
 		call_map_destroy(p->known);
-		call_map_destroy(p->fresh);
 		call_trainer_destroy(p->trainer);
 	}
 	call_sites_destroy(c->sites);
@@ -187,12 +186,8 @@ static struct walk_start start_of(const struct driver_stack *s, const uint8_t *b
 static uint32_t learn(struct program *p, enum stack_kind kind, const struct call_prefix *prefix,
 	const struct call_frame *frames, size_t n)
 {
-	uint32_t node;
+	uint32_t node = call_map_learn(p->known, prefix, kind, frames, n);
 
-	if (!p->fresh)
-		p->fresh = call_map_create();
-	call_map_learn(p->fresh, prefix, kind, frames, n);
-	node = call_map_learn(p->known, prefix, kind, frames, n);
 	if (p->trainer && !prefix)
 		call_trainer_meet(p->trainer, p->known, kind, frames, n);
 	return node;
@@ -201,11 +196,9 @@ static uint32_t learn(struct program *p, enum stack_kind kind, const struct call
 static void count_verdict(
 	struct contexts *c, struct program *p, uint32_t number, enum call_verdict verdict)
 {
-	if (!p->fresh)
-		p->fresh = call_map_create();
 	p->number = number;
 	c->statistics.verdicts[verdict]++;
-	call_map_count(p->fresh, verdict);
+	call_map_count(p->known, verdict);
 }
 
 void contexts_judge(struct contexts *c, const struct judgement *j)

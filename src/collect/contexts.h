@@ -111,7 +111,7 @@ struct context_profile {
 	struct call_tree *tree;
 };
 
-/* What was learned of one program since the last flush. */
+/* What was learned of one program since the last flush is the fresh part of its map. */
 struct context_lesson {
 	uint32_t program, pad;
 	struct call_map *map;

@@ -79,7 +79,6 @@ struct bare_frame {
 struct program {
 	uint64_t key;
 	struct call_map *known;       /* all that was ever learned */
-	struct call_map *fresh;       /* since the last flush; NULL: nothing */
 	struct call_trainer *trainer; /* what was counted of it; NULL: nothing */
 	uint64_t used;                /* as of image_frames */
 	uint32_t number;              /* of its image, since the last flush */

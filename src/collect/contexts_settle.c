@@ -217,9 +217,9 @@ const struct contexts_settled *contexts_settle(struct contexts *c)
 		*vec_add(&c->settled.procedures) = *p;
 	vec_sort(&c->settled.procedures, by_image);
 	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
-		if (p->fresh)
+		if (call_map_has_fresh(p->known))
 			*vec_add(&c->settled.lessons) =
-				(struct context_lesson){.program = p->number, .map = p->fresh};
+				(struct context_lesson){.program = p->number, .map = p->known};
 	return &c->settled;
 }
 
@@ -287,10 +287,8 @@ void contexts_flushed(struct contexts *c)
 	memset(c->instructions, 0, CONTEXTS_INSTRUCTIONS * sizeof *c->instructions);
 	hmap_clear(&c->walked);
 	hmap_clear(&c->procedures);
-	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));) {
-		call_map_destroy(p->fresh);
-		p->fresh = NULL;
-	}
+	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));)
+		call_map_settle(p->known);
 	ease(c);
 	c->turn++;
 }
@@ -419,6 +417,6 @@ size_t contexts_memory(const struct contexts *c)
 	for (const struct image_frames *f = NULL; (f = hmap_next(&c->frames, f));)
 		sum += f->frames ? frames_memory(f->frames) : 0;
 	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
-		sum += call_map_memory(p->known) + call_map_memory(p->fresh);
+		sum += call_map_memory(p->known);
 	return sum;
 }

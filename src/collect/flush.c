@@ -510,7 +510,7 @@ static int write_contexts(const struct flush *f, int64_t *ids, struct err *e)
 		const struct context_lesson *l = &f->settled->lessons.p[i];
 		struct buf packed = {0};
 
-		call_map_pack(l->map, &packed);
+		call_map_pack_fresh(l->map, &packed);
 		r = add_profile(f, l->program, 0, ids, &blob_pathmap, &packed, e);
 	}
 	return r;

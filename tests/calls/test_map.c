@@ -399,6 +399,47 @@ static void test_packed(void **s)
 	call_map_destroy(both);
 }
 
+static void learn_only(struct call_map *m, int stacks)
+{
+	struct call_frame f[DEPTH];
+
+	while (stacks--) {
+		size_t n = make_stack(f);
+
+		call_map_learn(m, NULL, STACK_MAIN, f, n);
+	}
+	call_map_count(m, PATH_WRONG);
+}
+
+/* What a map has learned since it was settled is what another learned that saw nothing before. */
+static void test_fresh(void **s)
+{
+	struct call_map *m = call_map_create(), *since = call_map_create();
+	struct call_frame taught = {IMAGE, 99999, 4096};
+	struct buf fresh = {0}, whole = {0};
+	uint64_t before;
+
+	(void)s;
+	assert_false(call_map_has_fresh(m));
+	learn_some(m, 200);
+	assert_true(call_map_has_fresh(m));
+	call_map_settle(m);
+	assert_false(call_map_has_fresh(m));
+	before = state;
+	learn_only(m, 300);
+	call_map_teach(m, 0, &taught, 7);
+	call_map_pack_fresh(m, &fresh);
+	state = before;
+	learn_only(since, 300);
+	call_map_pack(since, &whole);
+	assert_int_equal(fresh.n, whole.n);
+	assert_memory_equal(fresh.p, whole.p, whole.n);
+	buf_deinit(&fresh);
+	buf_deinit(&whole);
+	call_map_destroy(m);
+	call_map_destroy(since);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +453,7 @@ int main(void)
 		cmocka_unit_test(test_cut_stacks),
 		cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_packed),
+		cmocka_unit_test(test_fresh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
