@@ -1,13 +1,11 @@
 #include "collect/image_cache.h"
 
 #include "base/buf.h"
-#include "base/hmap.h"
 #include "base/mem.h"
-#include "base/vec.h"
 #include "collect/image_cache_file.h"
+#include "collect/image_cache_internal.h"
 #include "collect/process.h"
 #include "collect/recorded.h"
-#include "image/jit.h"
 #include "image/kernel.h"
 #include "store/edges.h"
 
@@ -18,52 +16,8 @@
 enum {
 	HELD_MOST = 32,        /* files kept open until somebody asks for their functions */
 	TABLES_MOST = 3 << 20, /* bytes of function tables, unless somebody wants more */
-	JITS_MOST = 256,       /* processes whose root is held open for their perf map */
 	IMAGES_MANY = 512, /* above this, images without samples for IDLE_FLUSHES are forgotten */
 	IDLE_FLUSHES = 30,
-};
-
-struct identity_entry {
-	struct image_id id; /* size 0 is never in */
-	uint16_t pad;
-	uint32_t number;
-};
-
-struct kernel_entry {
-	struct image *im;
-	uint32_t number;
-};
-
-/* One process's perf-PID.map. */
-struct jit_entry {
-	uint32_t serial;
-	pid_t pid;
-	uint32_t number; /* 0: it has none */
-	uint32_t turn;   /* in which it was last read */
-	bool found;      /* source is open */
-	struct jit_source source;
-};
-
-/* What a number of the file table stands for. */
-struct file_slot {
-	uint32_t serial, number;
-};
-
-struct image_cache {
-	VEC(struct cached_image) images;
-	VEC(uint32_t) free;
-	VEC(struct file_slot) files;
-	VEC(uint32_t) held; /* images that hold their file, the oldest first */
-	struct hmap identities, kernel_images, jits;
-	struct kernel *kernel;
-	struct recorded *recorded; /* NULL: of this machine, now */
-	bool hidden, refreshed;
-	struct image *last_kernel;
-	uint32_t last_kernel_number;
-	uint32_t turn, flush;
-	size_t tables_most;
-	struct image *spare; /* opened once more for code only */
-	uint32_t spare_number;
 };
 
 /* ---- images ---- */
@@ -85,7 +39,7 @@ static void set_key(struct cached_image *img)
 	img->key = edge_image_key(img->kind, &img->id, img->path);
 }
 
-static uint32_t add_image(
+uint32_t images_add(
 	struct image_cache *c, enum image_kind kind, const char *path, const struct image_id *id)
 {
 	uint32_t n;
@@ -129,7 +83,7 @@ static void unhold(struct image_cache *c, uint32_t n)
 	c->images.p[n].holds_file = false;
 }
 
-static void drop_tables(struct image_cache *c, uint32_t n)
+void images_drop_tables(struct image_cache *c, uint32_t n)
 {
 	struct cached_image *img = &c->images.p[n];
 
@@ -145,15 +99,14 @@ static void drop_tables(struct image_cache *c, uint32_t n)
 static void let_go(struct image_cache *c, uint32_t n)
 {
 	if (!c->images.p[n].asked) {
-		drop_tables(c, n);
+		images_drop_tables(c, n);
 		return;
 	}
 	image_release(c->images.p[n].im);
 	unhold(c, n);
 }
 
-/* The image as it was just opened becomes the number's; only so many may hold a descriptor. */
-static void attach(struct image_cache *c, uint32_t n, struct image *im, bool holds_file)
+void images_attach(struct image_cache *c, uint32_t n, struct image *im, bool holds_file)
 {
 	struct cached_image *img = &c->images.p[n];
 	const struct segment *segments;
@@ -176,7 +129,7 @@ static void attach(struct image_cache *c, uint32_t n, struct image *im, bool hol
 	c->images.p[n].holds_file = true;
 }
 
-static void remove_image(struct image_cache *c, uint32_t n)
+void images_remove(struct image_cache *c, uint32_t n)
 {
 	struct cached_image *img = &c->images.p[n];
 	struct identity_entry key = identity_key(&img->id), *entry = hmap_get(&c->identities, &key);
@@ -187,7 +140,7 @@ static void remove_image(struct image_cache *c, uint32_t n)
 		if (slot->number == n)
 			*slot = (struct file_slot){0};
 	}
-	drop_tables(c, n);
+	images_drop_tables(c, n);
 	footprint_deinit(&img->footprint);
 	free(img->path);
 	free(img->segments);
@@ -227,19 +180,19 @@ static uint32_t resolve_file(struct image_cache *c, const struct process_table *
 		return known->number;
 	}
 	if (open_file(c, t, file, &f->build_id, &im) < 0) {
-		n = known ? known->number : add_image(c, IMAGE_ELF, f->path, &f->build_id);
+		n = known ? known->number : images_add(c, IMAGE_ELF, f->path, &f->build_id);
 		c->images.p[n].tried = c->turn;
 		remember_file(c, n, t, file);
 		return n;
 	}
 	key = identity_key(image_id(im));
 	known = key.id.size ? hmap_get(&c->identities, &key) : NULL;
-	n = known ? known->number : add_image(c, IMAGE_ELF, image_path(im), &key.id);
+	n = known ? known->number : images_add(c, IMAGE_ELF, image_path(im), &key.id);
 	remember_file(c, n, t, file);
 	if (c->images.p[n].im)
 		image_destroy(im);
 	else
-		attach(c, n, im, true);
+		images_attach(c, n, im, true);
 	return n;
 }
 
@@ -250,7 +203,7 @@ static uint32_t resolve_vdso(struct image_cache *c, const struct mapped_file *f)
 	struct image *im;
 
 	if (c->recorded && !img->im && recorded_vdso(c->recorded, &f->build_id, &im) == 0)
-		attach(c, IMAGE_NUMBER_VDSO, im, false);
+		images_attach(c, IMAGE_NUMBER_VDSO, im, false);
 	return IMAGE_NUMBER_VDSO;
 }
 
@@ -295,7 +248,7 @@ struct image *image_cache_functions(
 		struct image *im = reopen(c, t, n);
 
 		if (im)
-			attach(c, n, im, true);
+			images_attach(c, n, im, true);
 	}
 	if (img->im)
 		img->asked = c->turn;
@@ -329,122 +282,6 @@ void image_cache_absent(const struct image_cache *c, image_absent_fn *fn, void *
 	}
 }
 
-/* ---- the kernel ---- */
-
-static uint32_t kernel_number(struct image_cache *c, struct image *im)
-{
-	struct kernel_entry key = {.im = im}, *entry;
-	bool fresh;
-
-	entry = hmap_put(&c->kernel_images, &key, &fresh);
-	if (fresh) {
-		entry->number = add_image(c, image_kind(im), image_path(im), image_id(im));
-		attach(c, entry->number, im, false);
-		c->images.p[entry->number].borrowed = true;
-	}
-	return entry->number;
-}
-
-static uint32_t of_recorded_kernel(struct image_cache *c, uint64_t address, uint64_t *offset)
-{
-	struct recorded_part *p = recorded_kernel_at(c->recorded, address, offset);
-
-	if (!p) {
-		*offset = address;
-		return IMAGE_NUMBER_KERNEL;
-	}
-	if (!p->number)
-		p->number =
-			p->im ? kernel_number(c, p->im) : add_image(c, p->kind, p->name, &p->id);
-	return p->number;
-}
-
-uint32_t image_cache_of_kernel(struct image_cache *c, uint64_t address, uint64_t *offset)
-{
-	struct image *im;
-
-	if (c->recorded)
-		return of_recorded_kernel(c, address, offset);
-	if (!c->kernel) {
-		*offset = address;
-		return IMAGE_NUMBER_KERNEL;
-	}
-	im = kernel_image_at(c->kernel, address, offset);
-	if (im != c->last_kernel) {
-		c->last_kernel_number = kernel_number(c, im);
-		c->last_kernel = im;
-	}
-	return c->last_kernel_number;
-}
-
-bool image_cache_kernel_image(struct image_cache *c, size_t n, uint32_t *number)
-{
-	struct image *im = c->kernel ? kernel_image(c->kernel, n) : NULL;
-
-	*number = im ? kernel_number(c, im) : (uint32_t)IMAGE_NUMBER_KERNEL;
-	return im || (!c->kernel && n == 0);
-}
-
-bool image_cache_kernel_hidden(const struct image_cache *c)
-{
-	return c->hidden;
-}
-
-/* ---- code without a file ---- */
-
-static bool jit_covers(const struct image_cache *c, const struct jit_entry *e, uint64_t pc)
-{
-	struct image *im = e->number ? c->images.p[e->number].im : NULL;
-
-	return im && image_procedure_at(im, pc);
-}
-
-static struct jit_entry *jit_of(struct image_cache *c, const struct process *p)
-{
-	struct jit_entry *e = hmap_put(&c->jits, &p->serial, NULL);
-
-	e->pid = p->pid;
-	if (!e->found && c->jits.n <= JITS_MOST)
-		e->found = (c->recorded ? recorded_jit(c->recorded, p, &e->source)
-					: jit_source_open(p->pid, &e->source)) == 0;
-	return e;
-}
-
-static void read_jit_map(struct image_cache *c, struct jit_entry *e)
-{
-	struct image *im;
-
-	e->turn = c->turn;
-	if (!e->found || jit_source_read(&e->source, &im, NULL) < 0)
-		return;
-	if (e->number)
-		drop_tables(c, e->number);
-	else
-		e->number = add_image(c, IMAGE_JIT, image_path(im), NULL);
-	attach(c, e->number, im, false);
-}
-
-void image_cache_expect_memory(struct image_cache *c, const struct process *p)
-{
-	if (p->pid > 0)
-		jit_of(c, p);
-}
-
-uint32_t image_cache_of_memory(struct image_cache *c, const struct process *p, uint64_t pc)
-{
-	struct jit_entry *e;
-
-	if (p->pid <= 0)
-		return IMAGE_NUMBER_ANON;
-	e = jit_of(c, p);
-	if (jit_covers(c, e, pc))
-		return e->number;
-	if (e->turn == c->turn)
-		return IMAGE_NUMBER_ANON;
-	read_jit_map(c, e);
-	return jit_covers(c, e, pc) ? e->number : (uint32_t)IMAGE_NUMBER_ANON;
-}
-
 /* ---- the cache ---- */
 
 static struct image_cache *create(void)
@@ -457,9 +294,9 @@ static struct image_cache *create(void)
 	hmap_init(&c->jits, sizeof(struct jit_entry), sizeof(uint32_t));
 	c->turn = c->flush = 1;
 	c->tables_most = TABLES_MOST;
-	add_image(c, IMAGE_UNKNOWN, "[unknown]", NULL);
-	add_image(c, IMAGE_ANON, "[anon]", NULL);
-	add_image(c, IMAGE_KERNEL, "[kernel]", NULL);
+	images_add(c, IMAGE_UNKNOWN, "[unknown]", NULL);
+	images_add(c, IMAGE_ANON, "[anon]", NULL);
+	images_add(c, IMAGE_KERNEL, "[kernel]", NULL);
 	return c;
 }
 
@@ -469,10 +306,10 @@ struct image_cache *image_cache_create(const char *root, bool kernel)
 	struct image *vdso;
 
 	if (vdso_open(&vdso, NULL) == 0) {
-		add_image(c, IMAGE_VDSO, "[vdso]", image_id(vdso));
-		attach(c, IMAGE_NUMBER_VDSO, vdso, false);
+		images_add(c, IMAGE_VDSO, "[vdso]", image_id(vdso));
+		images_attach(c, IMAGE_NUMBER_VDSO, vdso, false);
 	} else {
-		add_image(c, IMAGE_VDSO, "[vdso]", NULL);
+		images_add(c, IMAGE_VDSO, "[vdso]", NULL);
 	}
 	if (kernel && kernel_create(root, &c->kernel, &c->hidden, NULL) < 0)
 		c->hidden = true;
@@ -484,7 +321,7 @@ struct image_cache *image_cache_create_recorded(struct recorded *recorded)
 	struct image_cache *c = create();
 
 	c->recorded = recorded;
-	add_image(c, IMAGE_VDSO, "[vdso]", NULL);
+	images_add(c, IMAGE_VDSO, "[vdso]", NULL);
 	return c;
 }
 
@@ -540,45 +377,10 @@ bool cached_image_address(const struct cached_image *img, uint64_t offset, uint6
 	}
 }
 
-/* Modules may have come, gone or moved: what was known of their insides is void. */
-static void kernel_changed(struct image_cache *c)
-{
-	vec_each (img, &c->images) {
-		const struct segment *segments;
-		size_t n;
-
-		if (!img->borrowed || img->kind != IMAGE_MODULE)
-			continue;
-		footprint_deinit(&img->footprint);
-		n = image_segments(img->im, &segments);
-		free(img->segments);
-		img->segments = n ? xmemdup(segments, n * sizeof *segments) : NULL;
-		img->nsegments = n;
-	}
-}
-
 void image_cache_flush_begin(struct image_cache *c)
 {
 	vec_each (img, &c->images)
 		footprint_begin(&img->footprint);
-}
-
-static void forget_ended_jits(struct image_cache *c, const struct process_table *t)
-{
-	VEC(uint32_t) dead = {0};
-
-	for (struct jit_entry *e = NULL; (e = hmap_next(&c->jits, e));) {
-		if (!process_ended(t, e->pid, e->serial))
-			continue;
-		*vec_add(&dead) = e->serial;
-		if (e->found)
-			jit_source_close(&e->source);
-		if (e->number)
-			remove_image(c, e->number);
-	}
-	vec_each (serial, &dead)
-		hmap_delete(&c->jits, serial);
-	vec_deinit(&dead);
 }
 
 /* Lets go of files, and of the tables used least lately while there are too many bytes of them. */
@@ -608,7 +410,7 @@ static void trim_tables(struct image_cache *c)
 		if (!oldest)
 			break;
 		bytes -= image_memory(c->images.p[oldest].im);
-		drop_tables(c, oldest);
+		images_drop_tables(c, oldest);
 	}
 }
 
@@ -620,7 +422,7 @@ void image_cache_turn(struct image_cache *c)
 		return;
 	c->refreshed = true;
 	if (kernel_refresh(c->kernel) == 0)
-		kernel_changed(c);
+		images_kernel_changed(c);
 }
 
 void image_cache_keep_tables(struct image_cache *c, size_t bytes)
@@ -642,7 +444,7 @@ static void trim_images(struct image_cache *c)
 
 		if (img->path && !img->borrowed && img->kind == IMAGE_ELF &&
 			img->used + IDLE_FLUSHES < c->flush)
-			remove_image(c, n);
+			images_remove(c, n);
 	}
 }
 
@@ -656,7 +458,7 @@ void image_cache_flushed(struct image_cache *c, const struct process_table *t)
 		if (img->used == c->flush)
 			img->stored_id = img->store_id;
 	}
-	forget_ended_jits(c, t);
+	images_forget_jits(c, t);
 	trim_tables(c);
 	trim_images(c);
 	c->refreshed = false;

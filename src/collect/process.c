@@ -60,7 +60,7 @@ struct process_table {
 	uint64_t reaped;
 	size_t eras, files_limit;
 	uint32_t serial, reads;
-	bool recorded; /* on another machine, or before: /proc knows nothing of it */
+	bool recorded; /* /proc knows nothing of it */
 };
 
 /* ---- eras ---- */

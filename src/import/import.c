@@ -175,6 +175,47 @@ static int take_record(struct import *im, const uint8_t *record, size_t size)
 
 /* ---- beginning and end ---- */
 
+static void deinit(struct import *im)
+{
+	vec_each (ev, &im->events)
+		free(ev->name);
+	vec_deinit(&im->events);
+	vec_deinit(&im->event_of);
+	hmap_deinit(&im->counters);
+	record_queue_deinit(&im->queue);
+	attribution_destroy(im->attribution);
+	recorded_destroy(im->recorded);
+	perf_file_close(im->file);
+}
+
+/* The last time in a stream that was kept as a file: only reading it all tells. */
+static uint64_t last_of_stream(const struct import *im)
+{
+	struct import other = {.o = im->o, .e = im->e};
+	const uint8_t *record;
+	uint64_t last = 0;
+	size_t size;
+
+	if (perf_file_open(im->o->path, &other.file, NULL) < 0)
+		return 0;
+	hmap_init(&other.counters, sizeof(struct import_counter), sizeof(uint64_t));
+	while (perf_file_next(other.file, &record, &size, NULL) > 0) {
+		const struct import_counter *c = NULL;
+		uint64_t time;
+
+		if (!other.begun && import_begin_events(&other) < 0)
+			break;
+		other.begun = true;
+		if (record[0] == PERF_RECORD_SAMPLE)
+			c = import_counter(&other, record, size);
+		time = c ? time_of(&other, c, record, size) : 0;
+		if (time > last)
+			last = time;
+	}
+	deinit(&other);
+	return last;
+}
+
 /*
  * Records are timed by a clock of the kernel that begins with the machine. What time it was on the
  * wall is rarely written down; but a recording ends when its file was last written.
@@ -183,12 +224,16 @@ static void find_clock(struct import *im, uint64_t first)
 {
 	const struct perf_facts *facts = perf_file_facts(im->file);
 	int64_t ended = facts->written ? facts->written : (int64_t)io_clock_ns(CLOCK_REALTIME);
+	uint64_t last;
 
 	if (facts->wall_ns) {
 		im->clock_offset = (int64_t)(facts->wall_ns - facts->clock_time);
 		return;
 	}
-	im->clock_offset = ended - (int64_t)(facts->last > first ? facts->last : first);
+	last = facts->last;
+	if (!last && facts->written && strcmp(im->o->path, "-"))
+		last = last_of_stream(im);
+	im->clock_offset = ended - (int64_t)(last > first ? last : first);
 }
 
 static int begin_epoch(struct import *im)
@@ -228,12 +273,12 @@ static enum contexts_how wanted_contexts(const struct import *im)
 	return CONTEXTS_NONE;
 }
 
-/* A command that perf itself has started, or a few processes: kept apart by pid. */
+/* Processes are kept apart by pid unless whole CPUs were sampled, whose number perf then tells. */
 static bool is_by_process(const struct import *im)
 {
 	for (size_t i = 0; i < im->layout.n; i++)
 		if (im->layout.events[i].attr.enable_on_exec ||
-			im->layout.events[i].attr.inherit_stat)
+			!(im->layout.events[i].attr.sample_type & PERF_SAMPLE_CPU))
 			return true;
 	return false;
 }
@@ -309,19 +354,6 @@ static int import_all(struct import *im)
 	if (r == 0)
 		r = store_epoch_end(im->store, im->epoch, im->flushed_until, im->e);
 	return r;
-}
-
-static void deinit(struct import *im)
-{
-	vec_each (ev, &im->events)
-		free(ev->name);
-	vec_deinit(&im->events);
-	vec_deinit(&im->event_of);
-	hmap_deinit(&im->counters);
-	record_queue_deinit(&im->queue);
-	attribution_destroy(im->attribution);
-	recorded_destroy(im->recorded);
-	perf_file_close(im->file);
 }
 
 int import_perf(

@@ -4,11 +4,10 @@ bats_require_minimum_version 1.5.0
 setup() {
 	load lib
 	common_setup
-	export HOME=$dir # perf keeps copies of files there
 }
 
 perf_record() { # [OPTION...] COMMAND...
-	perf record -q -F 999 "$@" 2>/dev/null || skip "perf cannot record here"
+	perf record -q -N -F 999 "$@" 2>/dev/null || skip "perf cannot record here"
 }
 
 import() { # FILE
@@ -48,7 +47,7 @@ same() { # FILE PROGRAM
 	perf_record -o plain.data "$programs/shares" 0.3
 	same plain.data shares
 	[ "$("$CULPRIT" db ls "$db" --json | jq -r '.epochs[0].label')" = \
-		"perf record -q -F 999 -o plain.data $programs/shares 0.3" ]
+		"perf record -q -N -F 999 -o plain.data $programs/shares 0.3" ]
 	perf_record --per-thread -o thread.data "$programs/callers" 0.2
 	same thread.data callers
 	perf_record -a -z -o all.data "$programs/forker" 1
