@@ -1,7 +1,7 @@
 #!/bin/bash
-# How right call paths are that are told by the height of the stack: Tables 2 and 3 and Figures 7 to 12
-# of Mytkowicz, Coughlin and Diwan (OOPSLA 09) for our programs. (Table 4 and what editing brings:
-# `culprit edit --disambiguate`.)
+# How right call paths are that are told by the height of the stack: Tables 2 to 4 and Figures 7 to 12
+# of Mytkowicz, Coughlin and Diwan (OOPSLA 09) for our programs. (More of what editing brings:
+# disambiguate.sh.)
 #
 #   -t SECONDS   of learning on the other input (60: what is flushed by then does not count)
 #   -r RATE      samples a second (2000)
@@ -13,9 +13,9 @@
 rounds=1 seconds=60 rate=2000
 options "$@"
 shift $((OPTIND - 1))
-"$here/program" --prepare || exit 1
-names=("$@")
-[ ${#names[@]} -gt 0 ] || mapfile -t names < <("$here/program" --names)
+make -s -C "$root" build/bench/lookup || exit 1
+PROGRAMS=${*:-${PROGRAMS:-}}
+. "$here/recordings.sh"
 
 declare -A languages=([cc1]=C++ [povray]=C++)
 
@@ -54,13 +54,20 @@ verdict() { # CATEGORY...
 }
 
 measure() { # NAME
-	local name=$1 d=$work/$1 begun
+	local name=$1 d=$work/$1 begun TIMEFORMAT=%U
 	mkdir -p "$d"
+	run "$name" --context -o "$d/map.db" # edits, so that it is not timed
+	rm -f "$d/map.db"
+	user_seconds "$here/program" "$name" >"$d/plain"
 	run "$name" --context -o "$d/map.db"
+	sed -n 's/.* took \([0-9.]*\) s of user time.*/\1/p' "$inputs/$name.err" >"$d/counted"
 	run --other "$name" --context -o "$d/other.db"
 	"$culprit" calls -i "$d/map.db" --size --json | jq .nodes >"$d/nodes"
 	"$culprit" calls -i "$d/other.db" --size --json | jq .nodes >"$d/other_nodes"
 	run "$name" -g -F "$rate" -o "$d/map.db"
+	"$programs/lookup" "$d/map.db" >"$d/lookup"
+	{ time "$culprit" edit "$("$here/program" --files "$name")" --disambiguate --map "$d/map.db" \
+		--report --json -o "$d/copy" >"$d/edit.json" 2>/dev/null; } 2>"$d/search"
 	check "$d/map.db" "$d/map.db" "$d/offline.json"
 	check "$d/map.db" "$d/other.db" "$d/online.json"
 	run "$name" -g --call-graph=copy -F "$rate" -o "$d/all.db"
@@ -76,7 +83,7 @@ measure() { # NAME
 		bash -c 'end=$((SECONDS + $1)); while [ $SECONDS -lt $end ]; do "${@:2}"; done' - $((seconds + 20))
 	judged "$d/learn.db" --time "$((begun + seconds + 5)),"
 	cp "$work/judged.json" "$d/learned.json"
-	rm -f "$d"/*.db*
+	rm -f "$d"/*.db* "$d/copy"
 }
 
 for name in "${names[@]}"; do
@@ -89,6 +96,24 @@ header program language "paths" "paths, other input" "of its paths at their heig
 for name in "${names[@]}"; do
 	row "$name" "${languages[$name]:-C}" "$(cat "$work/$name/nodes")" "$(cat "$work/$name/other_nodes")" \
 		"$(jq .not_compared "$work/$name/offline.json")"
+done
+
+echo
+echo "**Table 3: what it costs outside the program**: all calling contexts counted (record --context), user time against the plain run; finding a path by procedure and height; the search for a copy in which heights tell paths apart, and making it."
+echo
+header program "profile" "heights" "lookup, ns" "cycles" "disambiguation, s of user time"
+for name in "${names[@]}"; do
+	d=$work/$name
+	read -r heights ns <"$d/lookup"
+	row "$name" "$(figure %.1fx "$(cat "$d/counted") / ($(cat "$d/plain") + 1e-9)")" "$heights" "$ns" \
+		"$(figure %.0f "$ns * 1e-9 * $(tick_rate)")" "$(cat "$d/search")"
+done
+echo
+echo "**Table 4: the deepest stack** of the copy, against the plain program's."
+echo
+header program "larger frames" "and wrapped calls and second copies"
+for name in "${names[@]}"; do
+	row "$name" $(jq -r '[.after[0].growth, .after[2].growth] | map("\(. * 1000 | round / 1000)x") | join(" ")' "$work/$name/edit.json")
 done
 
 figure_of() { # FILE KEY: categories of paths, then of weights
