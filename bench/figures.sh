@@ -20,7 +20,7 @@ for word; do
 	esac
 done
 : "${figures:=6 7 8}" "${names:=$("$here/program" --names)}"
-"$here/program" --prepare || exit 1
+"$here/program" --prepare && make -s -C "$root" build/bench/stream_overlaps || exit 1
 export XDG_CACHE_HOME=$programs/cache
 most=${MOST:-200000000}
 

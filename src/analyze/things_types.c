@@ -1,6 +1,7 @@
 /*
  * Types of objects on the heap. A candidate is what some pointer of the code points to that
- * allocates or touches them; it is taken when its size and nearly all that is touched fit.
+ * allocates or touches them, or a struct of the allocating file that is as large; it is taken when
+ * its size and nearly all that is touched fit.
  */
 #include "analyze/things_internal.h"
 
@@ -9,12 +10,28 @@
 #define CANDIDATES 64
 #define OUTWARDS   2   /* callers whose pointers are looked at */
 #define FIT_LEAST  0.9 /* of what is touched */
+#define SIZE_TELLS 32  /* bytes: smaller ones are all alike */
 
 struct candidates {
 	const struct type *list[CANDIDATES];
 	double liked[CANDIDATES]; /* by where it was found */
 	size_t n;
 };
+
+static void add_candidate(struct candidates *c, const struct type *type, double liked)
+{
+	size_t k = 0;
+
+	while (k < c->n && c->list[k] != type)
+		k++;
+	if (k == CANDIDATES)
+		return;
+	if (k == c->n) {
+		c->list[c->n++] = type;
+		c->liked[k] = liked;
+	}
+	c->liked[k] = c->liked[k] < liked ? liked : c->liked[k];
+}
 
 static void add_pointees(
 	struct things *t, struct candidates *c, uint64_t image, uint64_t pc, double liked)
@@ -23,21 +40,23 @@ static void add_pointees(
 	const struct type *found[CANDIDATES];
 	size_t n = f && f->types ? types_pointed_at(f->types, pc, found, CANDIDATES) : 0;
 
-	for (size_t i = 0; i < n; i++) {
-		size_t k = 0;
+	for (size_t i = 0; i < n; i++)
+		add_candidate(c, found[i], liked);
+}
 
-		while (k < c->n && c->list[k] != found[i])
-			k++;
-		if (k == CANDIDATES)
-			return;
-		if (k == c->n) {
-			c->n++;
-			c->liked[k] = 0;
-		}
-		c->list[k] = found[i];
-		if (c->liked[k] < liked)
-			c->liked[k] = liked;
-	}
+/*
+ * Where memory goes from hand to hand as void pointers, and is looked at through casts, no variable
+ * points to its type. But few structs of a file are just that large.
+ */
+static void add_of_size(struct things *t, const struct thing_group *g, struct candidates *c)
+{
+	struct thing_file *f = g->image && g->size >= SIZE_TELLS ? things_file(t, g->image) : NULL;
+	const struct type *found[CANDIDATES];
+	size_t n =
+		f && f->types ? types_of_size(f->types, g->at - 1, g->size, found, CANDIDATES) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		add_candidate(c, found[i], 0.3);
 }
 
 /* From the frame that allocates outwards. */
@@ -63,20 +82,24 @@ static double size_fit(const struct type *type, uint64_t size)
 	return size > type->size && type->kind == TYPE_STRUCT ? 0.2 : 0;
 }
 
+/* Of what is touched inside; most must be, or it is a row of something else. */
 static double use_fit(
 	const struct type *type, const struct thing_use *uses, size_t n, uint64_t size)
 {
-	uint64_t fits = 0, all = 0;
+	uint64_t fits = 0, inside = 0, all = 0;
 	bool in_a_row = size % type->size == 0;
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = in_a_row ? uses[i].offset % type->size : uses[i].offset;
 
 		all += uses[i].count;
-		if (at >= type->size || type_fits(type, at, uses[i].size))
+		if (at >= type->size)
+			continue;
+		inside += uses[i].count;
+		if (type_fits(type, at, uses[i].size))
 			fits += uses[i].count;
 	}
-	return all ? (double)fits / (double)all : 0;
+	return inside && 2 * inside >= all ? (double)fits / (double)inside : 0;
 }
 
 static const struct type *choose(const struct candidates *c, const struct thing_group *g,
@@ -118,6 +141,10 @@ static void find_type(struct things *t, const struct thing_use *uses, size_t n)
 	add_callers(t, g, &c);
 	for (size_t i = 0; i < n && i < 200; i++)
 		add_pointees(t, &c, uses[i].image, uses[i].at, 0.3);
+	g->type = choose(&c, g, uses, n);
+	if (g->type && g->type->kind == TYPE_STRUCT && g->type->size == g->size)
+		return;
+	add_of_size(t, g, &c);
 	g->type = choose(&c, g, uses, n);
 }
 

@@ -58,6 +58,10 @@ bool types_local_at(struct types *t, uint64_t pc, int64_t offset, struct type_va
 /* What variables, parameters and the result of the function at pc point to; how many. */
 size_t types_pointed_at(struct types *t, uint64_t pc, const struct type **out, size_t most);
 
+/* Structs of just that size that the file of the code at pc describes; how many. */
+size_t types_of_size(
+	struct types *t, uint64_t pc, uint64_t size, const struct type **out, size_t most);
+
 /* The innermost members at an offset: ".next", "[3].key", "+5" where there is no member. */
 void type_field(const struct type *t, uint64_t offset, struct buf *out);
 

@@ -1,6 +1,7 @@
 #include "image/types_internal.h"
 
 #include <dwarf.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,16 +127,19 @@ struct pointed {
 	size_t n, most;
 };
 
-static void add_pointee(struct pointed *p, Dwarf_Die *die)
+static void add_found(struct pointed *p, const struct type *type)
 {
-	const struct type *type = types_pointee(p->types, die);
-
 	if (!type || !type->size || p->n == p->most)
 		return;
 	for (size_t i = 0; i < p->n; i++)
 		if (p->out[i] == type)
 			return;
 	p->out[p->n++] = type;
+}
+
+static void add_pointee(struct pointed *p, Dwarf_Die *die)
+{
+	add_found(p, types_pointee(p->types, die));
 }
 
 static void add_pointees(struct pointed *p, Dwarf_Die *parent, unsigned depth)
@@ -162,6 +166,46 @@ size_t types_pointed_at(struct types *t, uint64_t pc, const struct type **out, s
 
 	if (find_function(t, pc, &function))
 		add_pointees(&p, &function, 0);
+	return p.n;
+}
+
+static bool is_struct_of(Dwarf_Die *die, uint64_t size)
+{
+	int tag = dwarf_tag(die);
+
+	return (tag == DW_TAG_structure_type || tag == DW_TAG_class_type) &&
+	       dwarf_bytesize(die) == (int)size;
+}
+
+/* Structs that have a name, or have one by a typedef. */
+static void add_of_size(struct pointed *p, Dwarf_Die *parent, uint64_t size, unsigned depth)
+{
+	Dwarf_Attribute at;
+	Dwarf_Die die, type;
+
+	if (depth > TYPES_DEPTH || dwarf_child(parent, &die))
+		return;
+	do {
+		if (dwarf_tag(&die) == DW_TAG_namespace)
+			add_of_size(p, &die, size, depth + 1);
+		else if (is_struct_of(&die, size) && dwarf_hasattr(&die, DW_AT_name))
+			add_found(p, types_described(p->types, &die));
+		else if (dwarf_tag(&die) == DW_TAG_typedef &&
+			 dwarf_formref_die(dwarf_attr(&die, DW_AT_type, &at), &type) &&
+			 is_struct_of(&type, size))
+			add_found(p, types_of(p->types, &die));
+	} while (!dwarf_siblingof(&die, &die));
+}
+
+size_t types_of_size(
+	struct types *t, uint64_t pc, uint64_t size, const struct type **out, size_t most)
+{
+	struct pointed p = {t, out, 0, most};
+	Dwarf_Addr bias;
+	Dwarf_Die *cu = dwfl_module_addrdie(t->lines->module, pc + t->lines->bias, &bias);
+
+	if (cu && size <= INT_MAX)
+		add_of_size(&p, cu, size, 0);
 	return p.n;
 }
 

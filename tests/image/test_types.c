@@ -36,6 +36,11 @@ struct shape_list {
 volatile shape shapes[4];
 static struct shape_list list;
 
+struct only_cast {
+	shape *volatile first;
+	long words[23];
+};
+
 struct rig {
 	struct lines *lines;
 	struct types *types;
@@ -154,6 +159,28 @@ static void pointers(void **state)
 	assert_int_equal(types_pointed_at(r->types, 1, found, 16), 0);
 }
 
+/* What casts alone name. */
+static void sizes(void **state)
+{
+	struct rig *r = *state;
+	const struct type *found[16];
+	long block[24] = {0};
+	volatile void *p = block;
+	size_t n;
+
+	assert_null(((volatile struct only_cast *)p)->first);
+	n = types_of_size(r->types, (uint64_t)look - r->bias, sizeof(shape), found, 16);
+	assert_int_equal(n, 1);
+	assert_string_equal(found[0]->name, "shape");
+	n = types_of_size(r->types, (uint64_t)look - r->bias, sizeof(struct shape_list), found, 16);
+	assert_true(n >= 1);
+	n = types_of_size(r->types, (uint64_t)look - r->bias, sizeof(struct only_cast), found, 16);
+	assert_int_equal(n, 1);
+	assert_string_equal(found[0]->name, "only_cast");
+	assert_int_equal(types_of_size(r->types, (uint64_t)look - r->bias, 12345, found, 16), 0);
+	assert_int_equal(types_of_size(r->types, 1, 8, found, 16), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +188,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(fields, setup, teardown),
 		cmocka_unit_test_setup_teardown(fits, setup, teardown),
 		cmocka_unit_test_setup_teardown(pointers, setup, teardown),
+		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
