@@ -44,7 +44,7 @@ record() { # DATABASE [--short] NAME OPTION...
 	[ "$2" != --short ] || { short=--short; shift; }
 	local name=$2
 	shift 2
-	rm -f "$database"*
+	rm -f "$database" "$database"-*
 	"$here/program" $short "$name" "$culprit" record --no-objects -o "$database" "$@" -- ||
 		die "$name $*: $(tail -1 "$(said "$name")")"
 }

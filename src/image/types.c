@@ -214,9 +214,9 @@ const struct type *types_of(struct types *t, Dwarf_Die *die)
 	return follow(die, &type, &name) ? make(t, &type, name, 0) : NULL;
 }
 
-const struct type *types_described(struct types *t, Dwarf_Die *die)
+const struct type *types_described(struct types *t, Dwarf_Die *die, const char *name)
 {
-	return make(t, die, dwarf_diename(die), 0);
+	return make(t, die, name, 0);
 }
 
 const struct type *types_pointee(struct types *t, Dwarf_Die *die)

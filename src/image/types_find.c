@@ -189,11 +189,11 @@ static void add_of_size(struct pointed *p, Dwarf_Die *parent, uint64_t size, uns
 		if (dwarf_tag(&die) == DW_TAG_namespace)
 			add_of_size(p, &die, size, depth + 1);
 		else if (is_struct_of(&die, size) && dwarf_hasattr(&die, DW_AT_name))
-			add_found(p, types_described(p->types, &die));
+			add_found(p, types_described(p->types, &die, NULL));
 		else if (dwarf_tag(&die) == DW_TAG_typedef &&
 			 dwarf_formref_die(dwarf_attr(&die, DW_AT_type, &at), &type) &&
 			 is_struct_of(&type, size))
-			add_found(p, types_of(p->types, &die));
+			add_found(p, types_described(p->types, &type, dwarf_diename(&die)));
 	} while (!dwarf_siblingof(&die, &die));
 }
 

@@ -24,8 +24,8 @@ struct types {
 const char *types_name(struct types *t, const char *name);
 /* The type that a thing's DW_AT_type says; NULL when nothing is known of it. */
 const struct type *types_of(struct types *t, Dwarf_Die *die);
-/* The type that is described here. */
-const struct type *types_described(struct types *t, Dwarf_Die *die);
+/* The type that is described here; the name is for one that has none of its own. */
+const struct type *types_described(struct types *t, Dwarf_Die *die, const char *name);
 /* What a thing of pointer type points to; NULL when it is no pointer, or nothing is known. */
 const struct type *types_pointee(struct types *t, Dwarf_Die *die);
 

@@ -159,6 +159,17 @@ static void pointers(void **state)
 	assert_int_equal(types_pointed_at(r->types, 1, found, 16), 0);
 }
 
+static bool has_size(struct rig *r, uint64_t size, const char *name)
+{
+	const struct type *found[16];
+	size_t n = types_of_size(r->types, (uint64_t)look - r->bias, size, found, 16);
+
+	for (size_t i = 0; i < n; i++)
+		if (found[i]->size == size && !strcmp(found[i]->name, name))
+			return true;
+	return false;
+}
+
 /* What casts alone name. */
 static void sizes(void **state)
 {
@@ -166,17 +177,11 @@ static void sizes(void **state)
 	const struct type *found[16];
 	long block[24] = {0};
 	volatile void *p = block;
-	size_t n;
 
 	assert_null(((volatile struct only_cast *)p)->first);
-	n = types_of_size(r->types, (uint64_t)look - r->bias, sizeof(shape), found, 16);
-	assert_int_equal(n, 1);
-	assert_string_equal(found[0]->name, "shape");
-	n = types_of_size(r->types, (uint64_t)look - r->bias, sizeof(struct shape_list), found, 16);
-	assert_true(n >= 1);
-	n = types_of_size(r->types, (uint64_t)look - r->bias, sizeof(struct only_cast), found, 16);
-	assert_int_equal(n, 1);
-	assert_string_equal(found[0]->name, "only_cast");
+	assert_true(has_size(r, sizeof(shape), "shape"));
+	assert_true(has_size(r, sizeof(struct shape_list), "shape_list"));
+	assert_true(has_size(r, sizeof(struct only_cast), "only_cast"));
 	assert_int_equal(types_of_size(r->types, (uint64_t)look - r->bias, 12345, found, 16), 0);
 	assert_int_equal(types_of_size(r->types, 1, 8, found, 16), 0);
 }
