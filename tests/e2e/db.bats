@@ -95,3 +95,16 @@ setup() {
 	[ "$status" -eq 0 ]
 	[ "$("$CULPRIT" db ls u.db --json | jq '.epochs|length')" = 2 ]
 }
+
+@test "the reference of the schema has every table and column, and its queries work" {
+	local doc=$BATS_TEST_DIRNAME/../../doc/schema.md
+	sqlite3 -readonly t.db "SELECT m.name || ' ' || c.name FROM sqlite_schema m, pragma_table_info(m.name) c
+		WHERE m.type = 'table'" >columns
+	[ -s columns ]
+	while read -r table column; do
+		[ "$column" = id ] || grep "^| .$table. |" "$doc" | grep -q "\`$column\`"
+	done <columns
+	awk '/^```sql/ { on = 1; next } /^```/ { on = 0 } on' "$doc" >queries
+	sqlite3 -bail -readonly t.db <queries >answers
+	[ -s answers ]
+}
