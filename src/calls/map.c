@@ -27,6 +27,7 @@ struct call_map *call_map_create(void)
 	hmap_init(&m->places, sizeof(struct place), sizeof(struct place_key));
 	hmap_init(&m->called, sizeof(struct called), sizeof(struct procedure_key));
 	hmap_init(&m->hashed, sizeof(struct hashed), sizeof(uint64_t));
+	hmap_init(&m->lessons, sizeof(struct lesson), sizeof(struct lesson_key));
 	return m;
 }
 
@@ -38,6 +39,7 @@ void call_map_destroy(struct call_map *m)
 	hmap_deinit(&m->places);
 	hmap_deinit(&m->called);
 	hmap_deinit(&m->hashed);
+	hmap_deinit(&m->lessons);
 	vec_deinit(&m->namesakes);
 	vec_deinit(&m->candidates);
 	vec_deinit(&m->steps);
@@ -63,7 +65,7 @@ size_t call_map_memory(const struct call_map *m)
 	return call_tree_memory(m->tree) + m->places.slots * sizeof(struct place) +
 	       m->called.slots * sizeof(struct called) + m->candidates.n * sizeof *m->candidates.p +
 	       m->steps.n * sizeof *m->steps.p + m->last.space * sizeof *m->last.p +
-	       m->fresh.space * sizeof *m->fresh.p;
+	       m->lessons.slots * sizeof(struct lesson) + m->fresh.space * sizeof *m->fresh.p;
 }
 
 void call_map_height(const struct call_map *m, size_t number, struct call_height *out)
@@ -163,6 +165,16 @@ uint32_t call_map_paths_at(
 	const struct place *p = hmap_get(&m->places, &key);
 
 	return p ? p->n : 0;
+}
+
+bool call_map_met_once(
+	const struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
+{
+	struct place_key key = call_map_key(kind, frame);
+	const struct place *p = hmap_get(&m->places, &key);
+
+	return p && p->n == 1 &&
+	       call_tree_node(m->tree, m->candidates.p[p->first].leaf)->metrics[0] == 1;
 }
 
 /* ---- learning ---- */
@@ -286,19 +298,35 @@ static void count_node(struct call_map *m, uint32_t node, bool sampled)
 }
 
 /* What counts a frame that was called by the last of those before it, or by `root`. */
-static struct lesson lesson_of(struct call_map *m, uint32_t root, enum stack_kind kind,
-	const struct call_frame *f, size_t before)
+static void make_lesson(struct call_map *m, uint32_t root, const struct lesson *by,
+	enum stack_kind kind, struct lesson *l)
 {
-	const struct lesson *by = before ? &m->last.p[before - 1] : NULL;
-	struct lesson l = {.frame = *f, .step = CALL_NONE, .leaf = CALL_NONE};
+	const struct call_frame *f = &l->key.frame;
 
-	l.node = call_map_call(m, by ? by->node : root, f);
-	l.candidate = candidate_of(m, l.node, kind, f);
+	l->node = call_map_call(m, by ? by->node : root, f);
+	l->candidate = candidate_of(m, l->node, kind, f);
 	if (!by)
-		return l;
-	l.step = call_map_learn_step(m, f, &by->frame, 0);
-	l.leaf = step_leaf(m, l.node, by->node, kind, f, f->height - by->frame.height);
-	return l;
+		return;
+	l->step = call_map_learn_step(m, f, &by->key.frame, 0);
+	l->leaf = step_leaf(m, l->node, by->node, kind, f, f->height - by->key.frame.height);
+}
+
+/* Below a path that is given, nothing is kept of the first frame. */
+static void add_lesson(
+	struct call_map *m, uint32_t root, enum stack_kind kind, const struct call_frame *f)
+{
+	const struct lesson *by = m->last.n ? &m->last.p[m->last.n - 1] : NULL;
+	struct lesson l = {
+		.key = {.frame = *f, .by = by ? by->candidate : CALL_NONE, .kind = kind}};
+	bool fresh = true;
+	struct lesson *known =
+		by || root == CALL_NONE ? hmap_put(&m->lessons, &l.key, &fresh) : NULL;
+
+	if (fresh)
+		make_lesson(m, root, by, kind, &l);
+	if (known && fresh)
+		*known = l;
+	*vec_add(&m->last) = known ? *known : l;
 }
 
 static void count_lesson(struct call_map *m, size_t number, bool innermost)
@@ -323,7 +351,7 @@ static size_t shared_frames(
 	if (kind != m->last_kind)
 		return 0;
 	while (i < n && i < m->last.n &&
-		!memcmp(&m->last.p[i].frame, &frames[n - 1 - i], sizeof *frames))
+		!memcmp(&m->last.p[i].key.frame, &frames[n - 1 - i], sizeof *frames))
 		i++;
 	return i;
 }
@@ -335,11 +363,8 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 
 	m->last.n = prefix ? 0 : shared_frames(m, kind, frames, n);
 	m->last_kind = kind;
-	for (size_t i = m->last.n; i < n; i++) {
-		struct lesson l = lesson_of(m, root, kind, &frames[n - 1 - i], i);
-
-		*vec_add(&m->last) = l;
-	}
+	while (m->last.n < n)
+		add_lesson(m, root, kind, &frames[n - 1 - m->last.n]);
 	for (size_t i = 0; i < n; i++)
 		count_lesson(m, i, i == n - 1);
 	node = n ? m->last.p[n - 1].node : root;

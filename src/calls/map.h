@@ -150,8 +150,10 @@ void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS]);
 /* The share of judged stacks whose path was named first; negative when none were judged. */
 double call_map_precision(const uint64_t verdicts[PATH_VERDICTS]);
 
-/* How many paths are known there. */
+/* How many paths are known there; whether there is one, of which one stack was seen. */
 uint32_t call_map_paths_at(
+	const struct call_map *m, enum stack_kind kind, const struct call_frame *frame);
+bool call_map_met_once(
 	const struct call_map *m, enum stack_kind kind, const struct call_frame *frame);
 
 size_t call_map_size(const struct call_map *m);   /* heights known */

@@ -12,6 +12,7 @@ enum {
 	ASK_MOST = 32,  /* paths that are told apart */
 	ASK_DEEP = 96,  /* frames */
 	ASK_RIVALS = 4, /* paths whose frames are tried */
+	ASK_GROWN = 16, /* the part by which a map grows until it is asked again */
 };
 
 static const struct call_place *place_of(const struct call_map *m, uint32_t candidate)
@@ -192,22 +193,37 @@ static size_t add_doubts(const struct call_map *m, enum stack_kind kind, uint32_
 	return n;
 }
 
-size_t call_map_ask(const struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
+static size_t ask(const struct call_map *m, enum stack_kind kind, const struct place *p,
 	int64_t heights[CALL_TOLD])
 {
-	struct place_key key = call_map_key(kind, frame);
-	const struct place *p = hmap_get(&m->places, &key);
 	struct rivals r;
 	size_t n = 0, first = 0;
 
-	if (!p)
-		return 0;
 	list_rivals(m, p, &r);
 	while (n < CALL_TOLD && r.n > 1 && find_telling(m, &r, &heights[n]))
 		n++;
 	for (size_t i = 1; i < r.n; i++)
 		first = r.weight[i] > r.weight[first] ? i : first;
 	return add_doubts(m, kind, r.at[first], heights, n);
+}
+
+/* The answer stays until there are other paths, or the map has grown. */
+size_t call_map_ask(const struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
+	int64_t heights[CALL_TOLD])
+{
+	struct place_key key = call_map_key(kind, frame);
+	struct place *p = hmap_get(&m->places, &key);
+	uint32_t size = (uint32_t)m->candidates.n;
+
+	if (!p)
+		return 0;
+	if (p->asked_paths != p->n || size - p->asked_size > p->asked_size / ASK_GROWN) {
+		p->asks = (uint32_t)ask(m, kind, p, p->ask);
+		p->asked_paths = p->n;
+		p->asked_size = size;
+	}
+	memcpy(heights, p->ask, sizeof p->ask);
+	return p->asks;
 }
 
 /* Who is below its first caller and not its last in the tree, since it was called again, has that

@@ -19,6 +19,9 @@ struct place_key {
 struct place {
 	struct place_key key;
 	uint32_t first, n; /* candidates, linked */
+	/* What call_map_ask said last, and what it knew then. */
+	int64_t ask[CALL_TOLD];
+	uint32_t asks, asked_paths, asked_size, pad;
 };
 
 struct candidate {
@@ -57,9 +60,14 @@ struct namesake {
 	uint32_t next, pad;
 };
 
-/* A frame of a stack that was learned: what counts it. */
-struct lesson {
+/* A frame that was learned, called by a candidate (CALL_NONE: a root): what counts it. The key is
+ * compared as bytes. */
+struct lesson_key {
 	struct call_frame frame;
+	uint32_t by, kind;
+};
+struct lesson {
+	struct lesson_key key;
 	uint32_t node, candidate;
 	uint32_t step,
 		leaf; /* to its caller: of the steps, and of the tree; CALL_NONE: it has none */
@@ -82,6 +90,7 @@ struct call_map {
 	/* The last stack that was learned from its root on, outermost frame first: the next one
 	   mostly begins like it. */
 	VEC(struct lesson) last;
+	struct hmap lessons; /* struct lesson: all that were learned so */
 	enum stack_kind last_kind;
 };
 

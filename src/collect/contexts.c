@@ -356,13 +356,15 @@ static void note_bare_frame(
 	known->size = first->cfa - s->stack->r[STACK_REGISTER];
 }
 
-/* What samples of a place should tell. */
+/* What samples of a place should tell. Most that are met once are not met again. */
 static uint64_t ask_of(const struct call_map *known, enum stack_kind kind,
 	const struct call_frame *f, uint64_t depth)
 {
 	int64_t heights[CALL_TOLD];
-	size_t n = kind == STACK_OTHER ? 0 : call_map_ask(known, kind, f, heights);
+	size_t n = 0;
 
+	if (kind != STACK_OTHER && !call_map_met_once(known, kind, f))
+		n = call_map_ask(known, kind, f, heights);
 	return contexts_ask(heights, n, depth);
 }
 

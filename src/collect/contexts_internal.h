@@ -16,12 +16,20 @@ enum {
 
 /* What is known of an instruction until the next flush. */
 struct instruction {
-	uint64_t offset, vaddr, procedure;
-	uint32_t image, pad; /* the number + 1 */
-	const struct frames *frames;
-	const struct frame_rule *rule; /* NULL: it was not looked for, or there is none */
+	uint64_t offset, procedure;
+	uint32_t image; /* the number + 1 */
+	uint32_t base;  /* what its frame is found by */
+	int64_t size;   /* bytes from there to the frame's address */
 };
-#define CONTEXTS_INSTRUCTIONS 8192
+#define CONTEXTS_INSTRUCTIONS 32768
+
+enum instruction_base {
+	BASE_UNSEEN, /* not looked for yet */
+	BASE_NONE,   /* there is no row */
+	BASE_RSP,
+	BASE_RBP,
+	BASE_OTHER,
+};
 
 /* What the map last said of a frame, and what was wished for since the last flush. */
 struct look {

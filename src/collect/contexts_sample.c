@@ -39,10 +39,8 @@ static const struct instruction *instruction_at(struct contexts *c, uint32_t ima
 	if (!contexts_procedure(c, image, vaddr, &i->procedure))
 		return NULL;
 	i->offset = offset;
-	i->vaddr = vaddr;
 	i->image = image + 1;
-	i->frames = NULL;
-	i->rule = NULL;
+	i->base = BASE_UNSEEN;
 	return i;
 }
 
@@ -51,11 +49,20 @@ static const struct instruction *ruled_instruction(
 	struct contexts *c, uint32_t image, uint64_t offset)
 {
 	struct instruction *i = (struct instruction *)instruction_at(c, image, offset);
+	const struct frames *f;
+	const struct frame_rule *r = NULL;
+	uint64_t vaddr;
 
-	if (!i || i->rule)
+	if (!i || i->base != BASE_UNSEEN)
 		return i;
-	i->frames = contexts_rows(c, image);
-	i->rule = i->frames ? frames_at(i->frames, i->vaddr) : NULL;
+	f = contexts_rows(c, image);
+	if (f && cached_image_address(image_cache_get(c->images, image), offset, &vaddr))
+		r = frames_at(f, vaddr);
+	i->base = !r                     ? BASE_NONE
+		  : r->base == FRAME_RSP ? BASE_RSP
+		  : r->base == FRAME_RBP ? BASE_RBP
+					 : BASE_OTHER;
+	i->size = r ? r->offset : 0;
 	return i;
 }
 
@@ -69,10 +76,6 @@ static bool size_by_rule(const struct frames *f, const struct frame_rule *r, uin
 	uint32_t known = 1u << FRAME_RSP | 1u << FRAME_RIP | (frame ? 1u << FRAME_RBP : 0);
 	uint64_t cfa;
 
-	if (r->base == FRAME_RSP) {
-		*size = (uint64_t)(int64_t)r->offset;
-		return true;
-	}
 	registers[FRAME_RBP] = registers[FRAME_RSP] + 8 * frame;
 	if (!walk_cfa(f, r, registers, known, &cfa))
 		return false;
@@ -172,6 +175,20 @@ static bool is_in_kernel_thread(const struct context_sample *s)
 	return s->kernel && s->image == IMAGE_NUMBER_UNKNOWN && !s->offset;
 }
 
+/* frame_size, where a row says it. */
+static bool size_by(struct contexts *c, const struct context_sample *s, const struct instruction *i,
+	uint64_t *size)
+{
+	uint64_t frame = frame_of(s->where);
+
+	if (i->base == BASE_NONE)
+		return false;
+	if (i->base == BASE_OTHER)
+		return frame_size(c, s, size);
+	*size = (uint64_t)i->size + (i->base == BASE_RBP ? 8 * frame : 0);
+	return i->base == BASE_RSP || frame;
+}
+
 /* The same as contexts_frames for most, in less time; false for the others. */
 static bool place(struct contexts *c, const struct context_sample *s, struct placed *out)
 {
@@ -189,8 +206,7 @@ static bool place(struct contexts *c, const struct context_sample *s, struct pla
 		return true;
 	}
 	i = out->kind == STACK_OTHER ? NULL : ruled_instruction(c, s->image, s->offset);
-	if (!i || !i->rule ||
-		!size_by_rule(i->frames, i->rule, i->vaddr, frame_of(s->where), &size))
+	if (!i || !size_by(c, s, i, &size))
 		return false;
 	out->frame = (struct call_frame){
 		contexts_key(c, s->image), i->procedure, (int64_t)(depth - size)};
