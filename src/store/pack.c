@@ -284,3 +284,13 @@ const struct blob_type blob_pc = {
 	.check = pc_check,
 	.weight = pc_weight,
 };
+
+void parts_join(const void *a, size_t na, const void *b, size_t nb, struct buf *out)
+{
+	struct cursor x = cursor_over(a, na), y = cursor_over(b, nb);
+	uint64_t parts = cursor_uleb(&x), more = cursor_uleb(&y);
+
+	buf_uleb(out, parts + more);
+	buf_put(out, x.at, cursor_left(&x));
+	buf_put(out, y.at, cursor_left(&y));
+}

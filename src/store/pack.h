@@ -36,4 +36,7 @@ int pc_reader_init(struct pc_reader *r, const void *p, size_t n); /* -EBADMSG */
 /* 1 and the next pair, 0 at the end, -EBADMSG. */
 int pc_reader_next(struct pc_reader *r, struct pc_count *out);
 
+/* For blobs that are a number of parts and then the parts: appends those of both, as one. */
+void parts_join(const void *a, size_t na, const void *b, size_t nb, struct buf *out);
+
 #endif

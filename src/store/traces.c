@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "store/pack.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -255,14 +256,9 @@ static int check(const void *p, size_t n)
 
 static int merge(const void *a, size_t na, const void *b, size_t nb, struct buf *out)
 {
-	struct cursor x = cursor_over(a, na), y = cursor_over(b, nb);
-	uint64_t parts = cursor_uleb(&x), more = cursor_uleb(&y);
-
 	if (check(a, na) || check(b, nb))
 		return -EBADMSG;
-	buf_uleb(out, parts + more);
-	buf_put(out, x.at, cursor_left(&x));
-	buf_put(out, y.at, cursor_left(&y));
+	parts_join(a, na, b, nb, out);
 	return 0;
 }
 
