@@ -29,7 +29,7 @@ static void put_lost(uint8_t *from)
 		.next = address,
 		.slots = CONTEXT_SLOTS_MAX};
 	for (uint32_t i = 0; i < CONTEXT_SLOTS_MAX; i++)
-		context_slots(r)[i] = address + offsetof(struct context_record, nobody);
+		*context_slot(r, i) = address + offsetof(struct context_record, nobody);
 }
 
 int context_arena_create(const char *path, struct err *e)
@@ -93,7 +93,7 @@ static const struct context_record *new_record(struct reading *r, uint64_t addre
 	const struct context_record *record = object_at(r, address, sizeof *record);
 	uint64_t at = address - CONTEXT_ARENA, bit = at / CONTEXT_ALIGN;
 
-	if (!record || record->slots > (r->n - at - sizeof *record) / 8 ||
+	if (!record || context_slot_at(record->slots) > r->n - at ||
 		record->counts > (at - CONTEXT_FIRST) / 8 || r->seen[bit / 8] & 1u << bit % 8)
 		return NULL;
 	r->seen[bit / 8] |= (uint8_t)(1u << bit % 8);
@@ -255,10 +255,11 @@ static const struct level *active(const struct reading *r, uint64_t address, uin
 static int read_stand_in(
 	struct reading *r, const struct context_record *record, uint32_t parent, uint64_t site)
 {
-	struct call_place at = place_of(r, record->procedure, site);
-	const struct level *body = active(r, record->body, record->procedure);
+	uint64_t procedure = context_named(record);
+	struct call_place at = place_of(r, procedure, site);
+	const struct level *body = active(r, record->body, procedure);
 	const struct context_map *map;
-	const struct context_procedure *p = procedure_of(r, record->procedure, &map);
+	const struct context_procedure *p = procedure_of(r, procedure, &map);
 
 	if (!body)
 		return -EBADMSG;
@@ -266,7 +267,7 @@ static int read_stand_in(
 	r->sum->stand_ins++;
 	add_count(r, parent, at, record->count);
 	if (p && !p->paths)
-		give_entries(r, map, record->procedure - map->first, body->node, record->count);
+		give_entries(r, map, procedure - map->first, body->node, record->count);
 	return 0;
 }
 
@@ -282,7 +283,8 @@ static int read_record(
 	int rc = 0;
 
 	if (!record || record->parent != CONTEXT_ARENA + owner->at ||
-		record->procedure < CONTEXT_PROCEDURES)
+		context_named(record) < CONTEXT_PROCEDURES ||
+		(record->body == address) != (record->procedure == context_named(record)))
 		return -EBADMSG;
 	if (record->body != address)
 		return read_stand_in(r, record, owner->node, site);
@@ -352,7 +354,7 @@ static int read_fan(struct reading *r, struct level *l, const struct context_fan
 /* One step of the topmost record; records that it comes to are put on top. */
 static int read_slot(struct reading *r, struct level *l)
 {
-	uint64_t content = context_slots(l->record)[l->next_slot];
+	uint64_t content = *context_slot(l->record, l->next_slot);
 	const struct context_fan *fan = object_at(r, content, sizeof(struct context_fan));
 	uint32_t slot = l->next_slot;
 

@@ -16,9 +16,10 @@
 #include <string.h>
 
 /*
- * What is put where. a0 is the procedure's number in the tree, a1 the routine, a2 its number in the
- * image, a3 its place in a fan, a7 the routine that reads metrics; the thread's word is at 128, in
- * a record the count at 8, the body at 16 and the parent at 24. %1$s makes it atomic.
+ * What is put where. a0 is the procedure's number in the tree, a4 the same negated, a1 the routine,
+ * a2 its number in the image, a3 its place in a fan, a7 the routine that reads metrics; the
+ * thread's word is at 128, in a record the count at 8, the body at 32 and the parent at 40. %1$s
+ * makes it atomic.
  */
 enum {
 	NARROW,
@@ -35,29 +36,36 @@ enum {
 	SNIPPETS
 };
 
-#define FIND_NARROW "t1 = tls[128]; t0 = [t1]; if [t0] != a0 goto new; same: "
-#define MAKE_NARROW "apart; new: t0 = call a1(a2); goto same"
-#define FIND_WIDE   "t1 = tls[128]; if t1 == 0 goto new; t0 = [t1]; if [t0] != a0 goto other; same: "
-#define MAKE_WIDE                                                                        \
-	"apart; other: if [t0] != 1 goto new; t0 = [t0 + a3]; if [t0] == a0 goto same; " \
-	"new: t0 = call a1(a2); t1 = tls[128]; goto same"
+#define LOOK_NARROW "t1 = tls[128]; t0 = [t1]; if [t0] != a0 goto other; plain: "
+#define LOOK_WIDE   "t1 = tls[128]; if t1 == 0 goto new; t0 = [t1]; if [t0] != a0 goto other; plain: "
+/* A stand-in; a place of a fan, which may have one, too; or the run time knows. */
+#define ELSE_NARROW "apart; other: if [t0] == a4 goto found; t0 = call a1(a2); found: "
+#define ELSE_WIDE                                                                         \
+	"apart; other: if [t0] == a4 goto found; if [t0] != 1 goto new; t0 = [t0 + a3]; " \
+	"if [t0] == a0 goto plain; if [t0] == a4 goto found; "                            \
+	"new: t0 = call a1(a2); t1 = tls[128]; found: "
+
+/* Counted, then t0 is the record with the slots: itself, but for stand-ins. */
 #define COUNT_ENTRY "%1$s[t0 + 8] += 1; "
-#define KEEP        "v0 = [t0 + 16]; "
-#define KEEP_BOTH   KEEP "v1 = t1; "
+#define BODY        "t0 = [t0 + 32]; "
+#define NARROW_WITH(keep) \
+	LOOK_NARROW COUNT_ENTRY "same: " keep ELSE_NARROW COUNT_ENTRY BODY "goto same"
+#define WIDE_WITH(keep) LOOK_WIDE COUNT_ENTRY "same: " keep ELSE_WIDE COUNT_ENTRY BODY "goto same"
+#define KEEP_BOTH       "v0 = t0; v1 = t1; "
 
 /* As paths/code.h wants it. */
 static const char finds[] =
 	"t5 = tls[128]; if t5 == 0 goto new; t4 = [t5]; if [t4] == a3 goto same; "
 	"if [t4] != 1 goto new; t4 = [t4 + a6]; if [t4] == a3 goto same; "
-	"new: t4 = call a4(a5); t5 = tls[128]; same: t4 = [t4 + 16]; ";
+	"new: t4 = call a4(a5); t5 = tls[128]; same: t4 = [t4 + 32]; ";
 
 static const char *const texts[SNIPPETS] = {
-	[NARROW] = FIND_NARROW COUNT_ENTRY MAKE_NARROW,
-	[NARROW_RECORD] = FIND_NARROW COUNT_ENTRY KEEP MAKE_NARROW,
-	[NARROW_KEEPS] = FIND_NARROW COUNT_ENTRY KEEP_BOTH MAKE_NARROW,
-	[WIDE] = FIND_WIDE COUNT_ENTRY MAKE_WIDE,
-	[WIDE_RECORD] = FIND_WIDE COUNT_ENTRY KEEP MAKE_WIDE,
-	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY KEEP_BOTH MAKE_WIDE,
+	[NARROW] = NARROW_WITH(""),
+	[NARROW_RECORD] = NARROW_WITH("v0 = t0; "),
+	[NARROW_KEEPS] = NARROW_WITH(KEEP_BOTH),
+	[WIDE] = WIDE_WITH(""),
+	[WIDE_RECORD] = WIDE_WITH("v0 = t0; "),
+	[WIDE_KEEPS] = WIDE_WITH(KEEP_BOTH),
 	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
 	[PASS_ON] = "tls[128] = v1",
 	[CHARGE] = "",
@@ -70,16 +78,16 @@ static const char *const texts[SNIPPETS] = {
  * that has the slot, so who may be called so reads at its entry, too.
  */
 static const char *const measured_before[SNIPPETS] = {
-	[WIDE] = FIND_WIDE COUNT_ENTRY,
-	[WIDE_KEEPS] = FIND_WIDE COUNT_ENTRY,
+	[WIDE] = LOOK_WIDE COUNT_ENTRY,
+	[WIDE_KEEPS] = LOOK_WIDE COUNT_ENTRY,
 	[ANNOUNCE] = "",
 	[PASS_ON] = "",
 	[CHARGE] = "",
 	[END_THREAD] = "",
 };
 static const char *const measured_behind[SNIPPETS] = {
-	[WIDE] = MAKE_WIDE,
-	[WIDE_KEEPS] = KEEP_BOTH MAKE_WIDE,
+	[WIDE] = ELSE_WIDE "goto plain",
+	[WIDE_KEEPS] = BODY KEEP_BOTH ELSE_WIDE "goto plain",
 	[ANNOUNCE] = "t0 = &[v0 + a0]; tls[128] = t0",
 	[PASS_ON] = "tls[128] = v1",
 	[CHARGE] = "",
@@ -91,8 +99,8 @@ static const int metric_at[RT_METRICS] = {offsetof(struct context_record, metric
 
 _Static_assert(CONTEXT_WORD == 128 && CONTEXT_FAN == 1 &&
 		       offsetof(struct context_record, count) == 8 &&
-		       offsetof(struct context_record, body) == 16 &&
-		       offsetof(struct context_record, parent) == 24,
+		       offsetof(struct context_record, body) == 32 &&
+		       offsetof(struct context_record, parent) == 40,
 	"as the snippets have it");
 
 struct context {
@@ -132,7 +140,7 @@ static void write_charge(const struct context *c, bool own, struct buf *out)
 		measure_text(&c->options->measures, i, "t2", out);
 		buf_printf(out, "t3 = t2; t3 -= tls[%u]; tls[%u] = t2; ", last, last);
 		if (!own)
-			buf_printf(out, "t2 = [t0 + 24]; ");
+			buf_printf(out, "t2 = [t0 + 40]; ");
 		buf_printf(out, "%s[%s + %d] += t3; ", lock, to, metric_at[i]);
 	}
 }
@@ -241,6 +249,7 @@ static void at_entry(struct context *c, const struct survey_function *f, uint32_
 	int which = f->wide ? WIDE : NARROW, more = both ? 2 : f->keeps;
 
 	fill_finding(c, number, arguments);
+	arguments[4] = -arguments[0];
 	edit_at_entry(c->edit, f->function, c->snippet[which + more], arguments);
 }
 
@@ -259,7 +268,7 @@ static void at_calls(struct context *c, const struct survey_function *f, uint32_
 {
 	const struct context_procedure *p = &c->map.procedures.p[number];
 	int64_t count = -8 * (int64_t)(context_map_before(&c->map) + p->paths);
-	int64_t slot = sizeof(struct context_record);
+	uint32_t slot = 0;
 
 	for (uint32_t i = f->first; i < f->first + f->calls; i++) {
 		const struct survey_call *call = &c->survey.calls.p[i];
@@ -269,8 +278,7 @@ static void at_calls(struct context *c, const struct survey_function *f, uint32_
 		} else if (is_counted(c, call)) {
 			at_call(c, f, call, COUNT, count -= 8);
 		} else if (has_slot(c, f, call)) {
-			at_call(c, f, call, ANNOUNCE, slot);
-			slot += 8;
+			at_call(c, f, call, ANNOUNCE, (int64_t)context_slot_at(slot++));
 		} else {
 			at_call(c, f, call, PASS_ON, 0);
 		}

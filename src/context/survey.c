@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "edit/callers.h"
 #include "edit/endings.h"
+#include "edit/guess.h"
+#include "flow/loops.h"
 #include "isa/decode.h"
 #include "rt/context.h"
 
@@ -78,7 +80,8 @@ static uint32_t callee_of(const struct surveying *s, const struct flow_insn *i)
 	return (uint32_t)number;
 }
 
-static void add_call(struct surveying *s, const struct flow *f, uint32_t insn, uint32_t edge)
+static void add_call(
+	struct surveying *s, const struct flow *f, uint32_t insn, uint32_t edge, double often)
 {
 	const struct flow_insn *i = &f->insns[insn];
 	char name[64];
@@ -90,26 +93,46 @@ static void add_call(struct surveying *s, const struct flow *f, uint32_t insn, u
 		.insn = insn,
 		.edge = edge,
 		.callee = callee_of(s, i),
+		.often = often,
 		.jumps = edge != GRAPH_NONE,
 		.ends_thread = !strcmp(name, "pthread_exit")};
+}
+
+static int by_often(const void *a, const void *b)
+{
+	const struct survey_call *x = a, *y = b;
+
+	if (x->often != y->often)
+		return x->often > y->often ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
 }
 
 static void find_calls(struct surveying *s, struct survey_function *f)
 {
 	const struct flow *flow = f->function->flow;
+	_cleanup_free_ double *often = NULL;
+	struct loops loops;
 
+	loops_init(&loops, &flow->graph, flow->entry_node);
+	often = guess_edges(s->edit, f->function, &loops);
+	loops_deinit(&loops);
 	f->first = (uint32_t)s->out->calls.n;
 	for (uint32_t b = 0; b < flow->nblocks; b++) {
 		uint32_t last = flow->blocks[b].first + flow->blocks[b].count - 1;
 		uint8_t kind = flow->insns[last].kind;
+		double runs = 0;
 
+		graph_each_in (e, &flow->graph, b)
+			runs += often[*e];
 		if (kind == INSN_CALL || kind == INSN_CALL_INDIRECT)
-			add_call(s, flow, last, GRAPH_NONE);
+			add_call(s, flow, last, GRAPH_NONE, runs);
 		graph_each_out (e, &flow->graph, b)
 			if (flow->edge_kind[*e] == FLOW_EDGE_TAIL)
-				add_call(s, flow, last, *e);
+				add_call(s, flow, last, *e, often[*e]);
 	}
 	f->calls = (uint32_t)s->out->calls.n - f->first;
+	if (f->calls)
+		qsort(s->out->calls.p + f->first, f->calls, sizeof *s->out->calls.p, by_often);
 }
 
 /* ---- what follows from it ---- */

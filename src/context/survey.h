@@ -20,6 +20,7 @@ struct survey_call {
 	uint32_t insn;   /* its number */
 	uint32_t edge;   /* of a jump, that leaves */
 	uint32_t callee; /* number of the function, if it is certain; SURVEY_ANYBODY */
+	double often;    /* a guess, of an activation */
 	bool jumps;
 	bool ends_thread; /* it is pthread_exit */
 };
@@ -30,9 +31,9 @@ struct survey_function {
 	bool outside; /* may be called by somebody who announces nothing */
 	bool wide;    /* may find other procedures in the slot it is called from */
 	bool keeps; /* v0 can be had, and v1 if it calls: it has its record, announces its calls */
-	bool recorded; /* it needs its record for more than calls */
-	bool counted;  /* calls nobody, and all its callers can count for it */
-	uint32_t first, calls;
+	bool recorded;         /* it needs its record for more than calls */
+	bool counted;          /* calls nobody, and all its callers can count for it */
+	uint32_t first, calls; /* the most frequent ones first, by a guess */
 };
 
 struct survey {

@@ -109,7 +109,7 @@ static void set_record(
 	r->counts = shape.counts;
 	r->slots = shape.slots;
 	for (uint32_t i = 0; i < shape.slots; i++)
-		context_slots(r)[i] = (uint64_t)&r->nobody;
+		*context_slot(r, i) = (uint64_t)&r->nobody;
 }
 
 static struct context_record *owner_of(uint64_t content)
@@ -155,19 +155,28 @@ static uint64_t room_before(struct context_shape shape)
 	return all / CONTEXT_LINE * CONTEXT_LINE - CONTEXT_ALIGN;
 }
 
+static uint64_t room_from(struct context_shape shape)
+{
+	uint32_t far = shape.slots < CONTEXT_NEAR ? 0 : shape.slots - CONTEXT_NEAR;
+
+	return sizeof(struct context_record) + far * 8ul;
+}
+
 static struct context_record *make_record(struct context_record *owner, const struct wanted *w)
 {
 	struct context_record *known = ancestor(owner, w->procedure), *r;
 	struct context_shape shape = known ? (struct context_shape){0} : w->shape;
 	uint64_t before = room_before(shape);
-	uint64_t at = take_room(before + sizeof *r + shape.slots * 8ul);
+	uint64_t at = take_room(before + room_from(shape));
 
 	if (!at)
 		return NULL;
 	r = record_at(at + before);
 	set_record(r, w->procedure, (uint64_t)owner, shape);
-	if (known)
+	if (known) {
+		r->procedure = -w->procedure;
 		r->body = (uint64_t)known;
+	}
 	return r;
 }
 
@@ -192,7 +201,7 @@ static bool make_fan(uint64_t *slot, uint64_t content, struct context_record *ow
 	fan->parent = (uint64_t)owner;
 	for (uint32_t i = 0; i < CONTEXT_PLACES; i++)
 		fan->place[i] = (uint64_t)&owner->nobody;
-	fan->place[record_at(content)->procedure % CONTEXT_PLACES] = content;
+	fan->place[context_named(record_at(content)) % CONTEXT_PLACES] = content;
 	replace(slot, content, (uint64_t)fan); /* or somebody else did */
 	return true;
 }
@@ -202,7 +211,7 @@ static struct context_record *find_in_ring(struct context_record *first, uint64_
 	struct context_record *r = first;
 
 	do {
-		if (r->procedure == procedure)
+		if (context_named(r) == procedure)
 			return r;
 		r = record_at(read_word(&r->next));
 	} while (r != first);
@@ -244,7 +253,7 @@ static struct context_record *find_in_slot(uint64_t *slot, struct wanted *w)
 		uint64_t content = read_word(slot);
 		struct context_record *r = record_at(content), *owner = owner_of(content);
 
-		if (r->procedure == w->procedure)
+		if (context_named(r) == w->procedure)
 			return r;
 		if (owner->procedure == CONTEXT_LOST)
 			return owner;
@@ -401,7 +410,7 @@ static uint64_t *slot_in_vain(void)
 	if (sys_failed(at))
 		__builtin_trap();
 	set_record(r, CONTEXT_LOST, (uint64_t)r, (struct context_shape){0, CONTEXT_SLOTS_MAX});
-	return context_slots(r);
+	return context_slot(r, 0);
 }
 
 /* For a thread that has none yet. */
@@ -412,7 +421,7 @@ static uint64_t *first_slot(void)
 	if (!have_arena())
 		return slot_in_vain();
 	root = find_root();
-	return root ? &root->slot : context_slots(record_at(CONTEXT_ARENA + CONTEXT_LOST_AT));
+	return context_slot(root ? &root->record : record_at(CONTEXT_ARENA + CONTEXT_LOST_AT), 0);
 }
 
 /* ---- for programs ---- */

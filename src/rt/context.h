@@ -2,7 +2,8 @@
  * Calling context trees as edited programs build them (Ammons, Ball and Larus 1997, section 4):
  * the layout that the code added to programs, the run time and whoever reads it share.
  *
- * A record stands for a procedure in a context. Behind its header it has a slot for each call site,
+ * A record stands for a procedure in a context. It has a slot for each call site, the first two
+ * in one line of the cache with what entries look at;
  * before it the second metric, if there are two, or the counters of its paths (where they are too
  * many, the root of a tree of those that ran), and before these a count for each site that calls a
  * procedure which itself calls nobody. A thread's word
@@ -12,7 +13,8 @@
  *   a record of the callee, whose parent is the record that has the slot;
  *   a stand-in, a record without slots, when the callee is active in this context already: its
  *     `body` is that ancestor (for all other records, themselves), so recursion makes no new
- *     contexts, and the stand-in counts it;
+ *     contexts, and the stand-in counts it. Its first word is the procedure's number negated, so
+ *     that others need not ask for their body;
  *   a fan, where several procedures were called from one site: one place for each of 64 groups of
  *     procedures, which again holds nobody or a ring of records;
  *   nobody: the word `nobody` of the record that has the slot.
@@ -51,27 +53,44 @@ enum context_kind {
 	CONTEXT_PROCEDURES = 16,
 };
 
+#define CONTEXT_NEAR 2 /* slots that are near what entries look at */
+
 struct context_record {
-	uint64_t procedure;
-	uint64_t count;         /* how often it was entered */
+	uint64_t procedure; /* of a stand-in: negated */
+	uint64_t count;     /* how often it was entered */
+	uint64_t slot[CONTEXT_NEAR];
 	uint64_t body;          /* address of a record */
 	uint64_t parent;        /* the record with the slot; 0 for roots; what is lost: itself */
 	uint64_t next;          /* in the ring of those in the same place of a fan */
 	uint64_t metric;        /* its own, without callees; the first if there are two */
-	uint32_t counts, slots; /* words before it and behind it */
+	uint32_t counts, slots; /* words before it; slots, of which the others are behind it */
 	uint64_t nobody;        /* 0 */
 };
 
-static inline uint64_t *context_slots(const struct context_record *r)
+static inline uint64_t context_named(const struct context_record *r)
 {
-	return (uint64_t *)(r + 1);
+	return (int64_t)r->procedure < 0 ? -r->procedure : r->procedure;
+}
+
+/* From the record on. */
+static inline uint64_t context_slot_at(uint32_t slot)
+{
+	return slot < CONTEXT_NEAR ? offsetof(struct context_record, slot) + slot * 8ul
+				   : sizeof(struct context_record) + (slot - CONTEXT_NEAR) * 8ul;
+}
+
+static inline uint64_t *context_slot(const struct context_record *r, uint32_t slot)
+{
+	return (uint64_t *)((uint64_t)r + context_slot_at(slot));
 }
 
 struct context_fan {
-	uint64_t kind, spare[2];
-	uint64_t parent; /* as in a record */
+	uint64_t kind, spare[4];
+	uint64_t parent; /* where a record has it */
 	uint64_t place[CONTEXT_PLACES];
 };
+_Static_assert(offsetof(struct context_fan, parent) == offsetof(struct context_record, parent),
+	"so that it need not be asked which it is");
 
 /* A path of a record, in a tree: from the root on, each two bits of a hash lead to a child. */
 struct context_path {
@@ -87,10 +106,9 @@ static inline uint64_t context_path_hash(uint64_t number)
 
 struct context_root {
 	struct context_record record; /* with one slot */
-	uint64_t slot;
-	uint64_t owner;  /* process and thread; CONTEXT_SHARED */
-	uint64_t thread; /* the owner's thread pointer */
-	uint64_t link;   /* the next root */
+	uint64_t owner;               /* process and thread; CONTEXT_SHARED */
+	uint64_t thread;              /* the owner's thread pointer */
+	uint64_t link;                /* the next root */
 };
 #define CONTEXT_SHARED UINT64_MAX /* several processes counted there, perhaps at once */
 

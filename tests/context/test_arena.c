@@ -182,7 +182,7 @@ static void call(struct program *p, unsigned procedure, uint32_t parent, uint64_
 		callee = number < COUNTED + 2 ? (procedure + number) % (PROCEDURES - 1)
 					      : draw(p, PROCEDURES - 1);
 		if (r)
-			set_word((uint64_t)&context_slots(r)[number - COUNTED]);
+			set_word((uint64_t)context_slot(r, number - COUNTED));
 		call(p, callee, node, sites[number].at, depth + 1);
 	}
 	set_word(before);
@@ -266,7 +266,7 @@ static void deep_recursion(void **state)
 	for (unsigned i = 0; i < DEEP; i++) {
 		struct context_record *r = enter(LEAVES + i % 3);
 
-		set_word((uint64_t)context_slots(r));
+		set_word((uint64_t)context_slot(r, 0));
 		first = first ? first : r;
 		assert_true(i % 3 || r == first);
 	}

@@ -1,7 +1,7 @@
 /*
  * Calling contexts as a program may have left them: any bytes behind the fixed part of the file,
- * with a root at their beginning. What is read is a tree that can be packed. An odd number of bytes
- * comes from procedures that also count paths.
+ * with a root near their beginning. What is read is a tree that can be packed. An odd number of
+ * bytes comes from procedures that also count paths.
  */
 #include "calls/tree.h"
 #include "context/arena.h"
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	*(struct context_arena *)file = (struct context_arena){.magic = CONTEXT_MAGIC,
 		.used = CONTEXT_FIRST + size,
 		.there = CONTEXT_FIRST + size,
-		.roots = CONTEXT_ARENA + CONTEXT_FIRST};
+		.roots = CONTEXT_ARENA + CONTEXT_FIRST + CONTEXT_ALIGN};
 	if (size)
 		memcpy(file + CONTEXT_FIRST, data, size);
 	make_map(&map, size & 1);
