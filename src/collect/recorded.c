@@ -1,5 +1,6 @@
 #include "collect/recorded.h"
 
+#include "base/io.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "collect/file_table.h"
@@ -70,6 +71,13 @@ static int64_t wall_ns(const struct recorded *r, uint64_t time)
 static int64_t ns_of(const struct timespec *t)
 {
 	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+bool recorded_here(const struct recorded *r)
+{
+	int64_t booted = (int64_t)(io_clock_ns(CLOCK_REALTIME) - io_clock_ns(CLOCK_BOOTTIME));
+
+	return r->same_host && r->same_release && wall_ns(r, 0) > booted;
 }
 
 /* ---- files ---- */

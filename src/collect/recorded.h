@@ -12,6 +12,7 @@
 
 #include "image/image.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,9 @@ struct recorded_options {
 };
 struct recorded *recorded_create(const struct recorded_options *o);
 void recorded_destroy(struct recorded *r); /* takes NULL */
+
+/* Whether that was on this machine, with the kernel that runs, since it runs. */
+bool recorded_here(const struct recorded *r);
 
 /* Opens the mapped file, which has this identity unless that is empty; -ENOENT: it is not here. */
 int recorded_open(const struct recorded *r, const struct mapped_file *f, const struct image_id *id,

@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "collect/attribute.h"
+#include "collect/event.h"
 #include "collect/recorded.h"
 #include "import/import_internal.h"
 #include "store/store.h"
@@ -27,7 +28,10 @@ static int put_events(struct import *im, struct err *e)
 			.name = ev->name,
 			.unit = ev->is_clock ? "ns" : "events",
 			.period = ev->samples ? ev->periods / (double)ev->samples : 0,
-			.rate = ev->rate};
+			.rate = ev->rate,
+			.skid = ev->skid.instructions,
+			.skid_share = ev->skid.share,
+			.cycles_per_ns = ev->skid.cycles_per_ns};
 		int r = store_event(im->store, &row, e);
 
 		if (r < 0)
@@ -129,7 +133,7 @@ static void deliver(void *arg, uint64_t time, const uint8_t *record, size_t size
  * too late, which only matters where a mapping is one of them. */
 static void ease(struct import *im)
 {
-	if (im->queue.bytes.n > QUEUE_MOST)
+	if (im->attribution && im->queue.bytes.n > QUEUE_MOST)
 		record_queue_take(
 			&im->queue, im->latest - (im->latest - im->complete) / 2, deliver, im);
 }
@@ -137,6 +141,8 @@ static void ease(struct import *im)
 /* All buffers were read once more: what is older than their last round is all there. */
 static int end_round(struct import *im)
 {
+	if (!im->attribution)
+		return 0;
 	record_queue_take(&im->queue, im->complete, deliver, im);
 	im->complete = im->latest;
 	return im->failed;
@@ -146,31 +152,17 @@ static uint64_t time_of(
 	struct import *im, const struct import_counter *c, const uint8_t *record, size_t size)
 {
 	const struct perf_event_attr *a = &im->layout.events[c->attr].attr;
-	struct perf_trailer trailer;
+	struct perf_trailer trailer = {0};
 	struct perf_sample sample;
+	uint64_t time = 0;
 
 	if (!im->timed)
 		return im->sequence += STEP_NS;
 	if (record[0] != PERF_RECORD_SAMPLE)
-		return perf_trailer_parse(a, record, size, &trailer) ? trailer.time : 0;
-	return perf_sample_parse(a, record, size, &sample) ? sample.time : 0;
-}
-
-/* What perf itself has told of before has no time, and comes first. */
-static int take_record(struct import *im, const uint8_t *record, size_t size)
-{
-	const struct import_counter *c = import_counter(im, record, size);
-	uint64_t time = c ? time_of(im, c, record, size) : 0;
-
-	if (!time || time == UINT64_MAX || !im->timed) {
-		deliver(im, im->timed ? 0 : time, record, size);
-		return im->failed;
-	}
-	if (time > im->latest)
-		im->latest = time;
-	record_queue_put(&im->queue, time, record, size);
-	ease(im);
-	return im->failed;
+		time = perf_trailer_parse(a, record, size, &trailer) ? trailer.time : 0;
+	else if (perf_sample_parse(a, record, size, &sample))
+		time = sample.time;
+	return time > PERF_TIME_MOST ? 0 : time;
 }
 
 /* ---- beginning and end ---- */
@@ -283,22 +275,26 @@ static bool is_by_process(const struct import *im)
 	return false;
 }
 
-/* With the first record that is not perf's own: a stream has told all events by then. */
-static int begin(struct import *im, const uint8_t *record, size_t size)
+/* Calibrated for the kernel that runs since then: what it knows of an event is true of this one. */
+static void find_skids(struct import *im)
+{
+	struct event event;
+
+	vec_each (ev, &im->events)
+		if (recorded_here(im->recorded) && event_parse(ev->name, &event, NULL) == 0)
+			calibrate_skid_known(&event, &ev->skid);
+}
+
+/* With the first time that is known: it tells when all of it was. */
+static int begin(struct import *im, uint64_t time)
 {
 	const struct perf_facts *facts = perf_file_facts(im->file);
 	struct attribution_options ao = {0};
-	const struct import_counter *c;
 	int r = check_machine(im);
 
-	im->begun = true;
-	if (r == 0)
-		r = import_begin_events(im);
 	if (r < 0)
 		return r;
-	c = import_counter(im, record, size);
-	im->first = facts->first ? facts->first : c && im->timed ? time_of(im, c, record, size) : 0;
-	im->last = im->first;
+	im->first = im->last = facts->first ? facts->first : time;
 	im->stretch = STRETCH_NS;
 	if (facts->last > facts->first && (facts->last - facts->first) / STRETCHES > STRETCH_NS)
 		im->stretch = (facts->last - facts->first) / STRETCHES;
@@ -307,13 +303,41 @@ static int begin(struct import *im, const uint8_t *record, size_t size)
 		.clock_offset = im->clock_offset,
 		.host = facts->host,
 		.release = facts->release});
+	find_skids(im);
 	ao = (struct attribution_options){.nevents = im->events.n,
 		.per_process = is_by_process(im),
 		.contexts = wanted_contexts(im),
 		.recorded = im->recorded,
 		.clock_offset = im->clock_offset};
 	r = attribution_create(&ao, &im->attribution, im->e);
-	return r < 0 ? r : begin_epoch(im);
+	if (r == 0)
+		r = begin_epoch(im);
+	if (r == 0)
+		record_queue_take(&im->queue, 0, deliver, im);
+	return r < 0 ? r : im->failed;
+}
+
+/* What perf itself has told of before has no time, and comes first. */
+static int take_record(struct import *im, const uint8_t *record, size_t size)
+{
+	const struct import_counter *c = import_counter(im, record, size);
+	uint64_t time = c ? time_of(im, c, record, size) : 0;
+
+	if (!im->attribution && (time || perf_file_facts(im->file)->first)) {
+		int r = begin(im, time);
+
+		if (r < 0)
+			return r;
+	}
+	if (im->attribution && (!time || !im->timed)) {
+		deliver(im, time, record, size);
+		return im->failed;
+	}
+	if (time > im->latest)
+		im->latest = time;
+	record_queue_put(&im->queue, time, record, size);
+	ease(im);
+	return im->failed;
 }
 
 static int take_all(struct import *im)
@@ -323,19 +347,19 @@ static int take_all(struct import *im)
 	int r;
 
 	while ((r = perf_file_next(im->file, &record, &size, im->e)) > 0) {
-		if (record[0] == PERF_USER_FINISHED_ROUND) {
-			r = end_round(im);
-		} else {
-			r = im->begun ? 0 : begin(im, record, size);
-			if (r == 0)
-				r = take_record(im, record, size);
-		}
+		r = im->begun ? 0 : import_begin_events(im);
+		im->begun = true;
+		if (r == 0)
+			r = record[0] == PERF_USER_FINISHED_ROUND ? end_round(im)
+								  : take_record(im, record, size);
 		if (r < 0)
 			return r;
 	}
 	if (r == 0 && !im->begun)
 		r = err_set(im->e, -EBADMSG, "%s: there is no record in it; record it again",
 			im->o->path);
+	if (r == 0 && !im->attribution)
+		r = begin(im, 0);
 	if (r < 0)
 		return r;
 	record_queue_take(&im->queue, UINT64_MAX, deliver, im);

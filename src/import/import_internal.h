@@ -4,6 +4,7 @@
 
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "collect/calibrate_skid.h"
 #include "collect/record_queue.h"
 #include "import/import.h"
 #include "import/perf_file.h"
@@ -16,8 +17,9 @@ struct recorded;
 struct import_event {
 	char *name;
 	bool is_clock;
-	double rate; /* that was asked for; 0: a period was */
-	int64_t id;  /* the store's */
+	double rate;      /* that was asked for; 0: a period was */
+	int64_t id;       /* the store's */
+	struct skid skid; /* if it was recorded where it is imported */
 	/* Of the whole recording: */
 	uint64_t samples;
 	double periods; /* their sum */

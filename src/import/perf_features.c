@@ -62,7 +62,7 @@ static void take_clocks(struct perf_file *f, struct cursor *c)
 	cursor_skip(c, 8); /* version, which clock it is */
 	f->facts.wall_ns = cursor_u64(c);
 	f->facts.clock_time = cursor_u64(c);
-	if (c->failed)
+	if (c->failed || f->facts.wall_ns > PERF_TIME_MOST || f->facts.clock_time > PERF_TIME_MOST)
 		f->facts.wall_ns = f->facts.clock_time = 0;
 }
 
@@ -234,6 +234,8 @@ void perf_take_feature(struct perf_file *f, uint32_t feature, struct cursor c)
 	case PERF_FEATURE_SAMPLE_TIME:
 		facts->first = cursor_u64(&c);
 		facts->last = cursor_u64(&c);
+		if (facts->first > facts->last || facts->last > PERF_TIME_MOST)
+			facts->first = facts->last = 0;
 		break;
 	case PERF_FEATURE_CLOCK_DATA:
 		take_clocks(f, &c);

@@ -63,6 +63,9 @@ const struct image_id *perf_file_build_id(const struct perf_file *f, const char 
 /* Bytes of traces by the processor itself (AUX area), which nobody reads here. */
 uint64_t perf_file_aux_bytes(const struct perf_file *f);
 
+/* Times past this are none: clocks begin with the machine, or in 1970. */
+#define PERF_TIME_MOST (1ull << 62)
+
 enum {
 	PERF_USER_FIRST = 64, /* types of records that perf makes itself */
 	PERF_USER_ATTR = 64,
