@@ -275,8 +275,9 @@ static void explain(struct live *l, const char *verb)
 static void set_view(struct live *l, size_t view)
 {
 	size_t n;
+	const struct top_by *views = top_views(&n);
 
-	l->top->view = &top_views(&n)[view % n];
+	l->top->view = &views[view % n];
 	l->at = l->first = 0;
 	free(l->marked);
 	l->marked = NULL;
