@@ -44,10 +44,10 @@ same() { # FILE PROGRAM
 }
 
 @test "samples are those of perf: a command, threads, the machine" {
-	perf_record -o plain.data "$programs/shares" 0.3
+	perf_record -e cpu-clock,page-faults -o plain.data "$programs/shares" 0.3
 	same plain.data shares
-	[ "$("$CULPRIT" db ls "$db" --json | jq -r '.epochs[0].label')" = \
-		"perf record -q -N -F 999 -o plain.data $programs/shares 0.3" ]
+	[ "$("$CULPRIT" db ls "$db" --json | jq -c '.epochs[0] | .events + [.label]')" = \
+		"[\"cpu-clock\",\"page-faults\",\"perf record -q -N -F 999 -e cpu-clock,page-faults -o plain.data $programs/shares 0.3\"]" ]
 	perf_record --per-thread -o thread.data "$programs/callers" 0.2
 	same thread.data callers
 	perf_record -a -z -o all.data "$programs/forker" 1
@@ -63,12 +63,33 @@ same() { # FILE PROGRAM
 	gcc -O1 -fno-omit-frame-pointer -I"$root/tests/e2e/programs" -o chained "$root/tests/e2e/programs/callers.c" -lpthread
 	perf_record -g -o - ./chained 0.5 > stream
 	same stream chained
-	perf script -i stream -F ip,sym 2>/dev/null | awk -v RS= '/second/ {n++} END {print n}' > theirs
-	"$CULPRIT" export -i "$db" -f folded | awk '/;second;/ {n += $NF} END {print n}' > ours
-	diff theirs ours
+	[ "$(below_by_us)" = "$(below_by_perf stream)" ]
 	"$CULPRIT" db import -o both.db - < stream
 	"$CULPRIT" db import -o both.db --label again stream
 	[ "$("$CULPRIT" db ls both.db --json | jq -c '[.epochs[].label == "again"] | sort')" = '[false,true]' ]
+}
+
+# Samples below each caller, in order.
+below_by_perf() { # FILE
+	perf script -i "$1" --no-inline -F ip,sym 2>/dev/null |
+		awk -v RS= '/ first\n/ {f++} / second\n/ {s++} / third\n/ {t++} END {print f, s, t}'
+}
+
+below_by_us() {
+	"$CULPRIT" export -i "$db" -f folded |
+		awk '/;first;/ {f += $NF} /;second;/ {s += $NF} /;third;/ {t += $NF} END {print f, s, t}'
+}
+
+@test "copies of stacks are unwound; another build is not taken for the program" {
+	cp "$programs/callers" callers
+	perf_record --call-graph dwarf,4096 -o dwarf.data ./callers 0.3
+	same dwarf.data callers
+	[ "$(below_by_us)" = "$(below_by_perf dwarf.data)" ]
+	"$CULPRIT" export -i "$db" -f folded | grep -q '^_start;'
+	gcc -O1 -I"$root/tests/e2e/programs" -o callers "$root/tests/e2e/programs/callers.c" -lpthread
+	import dwarf.data
+	grep -q "$dir/callers is not here as it was recorded, build-id" notes
+	[ "$(top --by image | jq --arg i "$dir/callers" '[.rows[] | select(.image == $i) | .samples] | add')" -gt 100 ]
 }
 
 @test "what is no recording of perf leaves nothing" {
