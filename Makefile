@@ -263,6 +263,10 @@ torture: all helpers build/tests/torture/clobber build/tests/torture/variables
 	tests/torture/run -k exact
 	tests/torture/run -s -k exact
 	tests/torture/run -m -k exact
+	tests/torture/run -k paths
+	tests/torture/run -k refined
+	tests/torture/run -k context
+	tests/torture/run -k paths-context
 	CULPRIT=$(CURDIR)/build/tests/torture/variables tests/torture/run -k v0v1 gzip bzip2 perl lua \
 		sqlite cc1 gnugo bash sed gawk grep dot groff gs libstdc++
 	$(MAKE) build/tests/torture/shapes
