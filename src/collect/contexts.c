@@ -34,6 +34,7 @@ struct contexts *contexts_create(
 	c->instructions = xcalloc(CONTEXTS_INSTRUCTIONS, sizeof *c->instructions);
 	hmap_init(&c->pending, sizeof(struct pending), sizeof(struct placed));
 	hmap_init(&c->unplaced, sizeof(struct unplaced), sizeof(struct context_sample));
+	hmap_init(&c->callers_told, sizeof(struct told_callers), sizeof(struct call_told));
 	hmap_init(&c->walked, sizeof(struct walked), offsetof(struct walked, count));
 	hmap_init(&c->frames, sizeof(struct image_frames), sizeof(uint64_t));
 	hmap_init(&c->bare, sizeof(struct bare_frame), offsetof(struct bare_frame, size));
@@ -60,6 +61,8 @@ void contexts_destroy(struct contexts *c)
 	free(c->instructions);
 	hmap_deinit(&c->pending);
 	hmap_deinit(&c->unplaced);
+	hmap_deinit(&c->callers_told);
+	vec_deinit(&c->tellings);
 	hmap_deinit(&c->walked);
 	hmap_deinit(&c->frames);
 	hmap_deinit(&c->bare);

@@ -35,21 +35,27 @@ enum instruction_base {
 struct look {
 	uint32_t heights; /* what the map had then, + 1 */
 	uint32_t rivals;  /* paths that have its height */
-	int64_t ask[CALL_TOLD];
+	int32_t ask[CALL_TOLD];
 	uint8_t asks;
 	bool strange; /* it was called by others than those that are known */
-	uint16_t asked, wishes, pad;
+	uint8_t asked, wishes;
 };
 
-/* Samples of one frame, with the callers that they told. Compared as bytes. */
+/* Samples of one frame. Compared as bytes. */
 struct placed {
 	struct call_frame frame;
-	struct call_frame callers[CALL_TOLD];
 	uint64_t kernel_procedure;
 	uint32_t image, kernel, program, who; /* as of context_sample */
-	uint32_t kind, told;                  /* kind: of the stack, or CONTEXTS_NO_STACK */
+	uint32_t kind;                        /* of the stack, or CONTEXTS_NO_STACK */
+	uint32_t told;                        /* one of contexts.tellings, + 1; 0: nothing */
 };
 #define CONTEXTS_NO_STACK STACK_KINDS
+
+/* Callers that samples told, which few do. Compared as bytes. */
+struct told_callers {
+	struct call_told told;
+	uint32_t number, pad;
+};
 
 struct pending {
 	struct placed key;
@@ -106,6 +112,8 @@ struct contexts {
 	struct instruction *instructions; /* by a part of a hash */
 	struct hmap pending;              /* struct pending */
 	struct hmap unplaced;             /* struct unplaced */
+	struct hmap callers_told;         /* struct told_callers */
+	VEC(struct call_told) tellings;   /* by number */
 	struct hmap walked;               /* struct walked */
 	struct hmap frames;               /* struct image_frames */
 	struct hmap bare;                 /* struct bare_frame, by image and address */
@@ -145,7 +153,9 @@ static inline enum stack_kind contexts_stack_kind(uint64_t where)
 /* The sample's frame, and callers if they were told; false when the height is not known. */
 bool contexts_frames(struct contexts *c, const struct context_sample *s, enum stack_kind *kind,
 	struct call_frame *frame, struct call_told *told);
-struct call_told contexts_told(const struct placed *p);
+/* What samples told; its number is for struct placed. */
+struct call_told contexts_told(const struct contexts *c, const struct placed *p);
+uint32_t contexts_telling(struct contexts *c, const struct call_told *told);
 uint64_t contexts_kernel_procedure(struct contexts *c, const struct context_sample *s);
 
 /* The frames at these heights, so far above the stack pointer as the driver wants them. */

@@ -151,7 +151,7 @@ bool contexts_frames(struct contexts *c, const struct context_sample *s, enum st
 		size = depth;
 	}
 	*frame = contexts_frame(c, s->image, s->offset, known ? (int64_t)(depth - size) : 0);
-	told->n = 0;
+	*told = (struct call_told){0};
 	for (; known && told->n < CALL_TOLD && s->callers[told->n].at; told->n++) {
 		const struct context_caller *by = &s->callers[told->n];
 
@@ -189,6 +189,45 @@ static bool size_by(struct contexts *c, const struct context_sample *s, const st
 	return i->base == BASE_RSP || frame;
 }
 
+uint32_t contexts_telling(struct contexts *c, const struct call_told *told)
+{
+	struct told_callers *t;
+	bool fresh;
+
+	if (!told->n)
+		return 0;
+	t = hmap_put(&c->callers_told, told, &fresh);
+	if (fresh) {
+		*vec_add(&c->tellings) = *told;
+		t->number = (uint32_t)c->tellings.n;
+	}
+	return t->number;
+}
+
+struct call_told contexts_told(const struct contexts *c, const struct placed *p)
+{
+	return p->told ? c->tellings.p[p->told - 1] : (struct call_told){0};
+}
+
+/* What the sample told; false when that is not known yet. */
+static bool place_callers(
+	struct contexts *c, const struct context_sample *s, uint64_t depth, struct placed *out)
+{
+	struct call_told told = {0};
+
+	for (; told.n < CALL_TOLD && s->callers[told.n].at; told.n++) {
+		const struct context_caller *by = &s->callers[told.n];
+		const struct instruction *i = instruction_at(c, by->image, by->offset);
+
+		if (!i)
+			return false;
+		told.callers[told.n] = (struct call_frame){contexts_key(c, by->image), i->procedure,
+			(int64_t)depth - 8 * (int64_t)by->at};
+	}
+	out->told = contexts_telling(c, &told);
+	return true;
+}
+
 /* The same as contexts_frames for most, in less time; false for the others. */
 static bool place(struct contexts *c, const struct context_sample *s, struct placed *out)
 {
@@ -210,24 +249,7 @@ static bool place(struct contexts *c, const struct context_sample *s, struct pla
 		return false;
 	out->frame = (struct call_frame){
 		contexts_key(c, s->image), i->procedure, (int64_t)(depth - size)};
-	for (; out->told < CALL_TOLD && s->callers[out->told].at; out->told++) {
-		const struct context_caller *by = &s->callers[out->told];
-
-		i = instruction_at(c, by->image, by->offset);
-		if (!i)
-			return false;
-		out->callers[out->told] = (struct call_frame){contexts_key(c, by->image),
-			i->procedure, (int64_t)depth - 8 * (int64_t)by->at};
-	}
-	return true;
-}
-
-struct call_told contexts_told(const struct placed *p)
-{
-	struct call_told told = {.n = p->told};
-
-	memcpy(told.callers, p->callers, sizeof told.callers);
-	return told;
+	return !s->callers[0].at || place_callers(c, s, depth, out);
 }
 
 /* ---- what would tell more ---- */
@@ -246,22 +268,31 @@ uint64_t contexts_ask(const int64_t *heights, size_t n, uint64_t depth)
 	return ask;
 }
 
-/* True when it is another answer than it may have been. */
+/*
+ * True when it is another answer than it may have been. Where there is one path, nothing is asked
+ * when it is met for the first time: most are not met again.
+ */
 static bool look(struct look *l, const struct call_map *known, enum stack_kind kind,
 	const struct call_frame *f, const struct call_told *told)
 {
 	uint32_t heights = (uint32_t)call_map_size(known) + 1;
 	uint32_t rivals, others;
+	int64_t ask[CALL_TOLD];
 
 	if (l->heights == heights)
 		return false;
 	rivals = call_map_paths_at(known, kind, f);
-	if (l->heights && rivals && rivals == l->rivals &&
-		heights - l->heights <= l->heights / GROWN)
+	if (!l->heights && rivals == 1 && !told->n) {
+		l->heights = 1;
+		return false;
+	}
+	if (l->rivals && rivals == l->rivals && heights - l->heights <= l->heights / GROWN)
 		return false;
 	l->heights = heights;
 	l->rivals = rivals;
-	l->asks = (uint8_t)call_map_ask(known, kind, f, l->ask);
+	l->asks = (uint8_t)call_map_ask(known, kind, f, ask);
+	for (unsigned i = 0; i < l->asks; i++)
+		l->ask[i] = (int32_t)ask[i];
 	call_map_find_called(known, kind, f, told, &others);
 	/* None of those that are known was called like this. */
 	l->strange = others && told->n && !call_map_has_callers(known, kind, f, told);
@@ -281,10 +312,15 @@ static enum context_wish wish_of(
 	struct look *l, const struct context_sample *s, bool changed, uint64_t *ask)
 {
 	bool based = contexts_stack_kind(s->where) != STACK_OTHER;
+	int64_t heights[CALL_TOLD];
 
-	*ask = based ? contexts_ask(l->ask, l->asks, 8 * (s->where & WHERE_HEIGHT)) : 0;
-	if (l->rivals && !has_told(s, *ask))
-		return l->asked++ < MOST_ASKS ? CONTEXT_WISH_CALLERS : CONTEXT_WISH_NOTHING;
+	for (unsigned i = 0; i < l->asks; i++)
+		heights[i] = l->ask[i];
+	*ask = based ? contexts_ask(heights, l->asks, 8 * (s->where & WHERE_HEIGHT)) : 0;
+	if (l->rivals && !has_told(s, *ask)) {
+		l->asked += l->asked < MOST_ASKS;
+		return l->asked < MOST_ASKS ? CONTEXT_WISH_CALLERS : CONTEXT_WISH_NOTHING;
+	}
 	if ((!l->rivals || l->strange) && changed && l->wishes < MOST_WISHES) {
 		l->wishes++;
 		return CONTEXT_WISH_STACK;
@@ -344,7 +380,7 @@ enum context_wish contexts_sample(
 	p->count += count;
 	if (key.kind == CONTEXTS_NO_STACK)
 		return CONTEXT_WISH_NOTHING;
-	told = contexts_told(&p->key);
+	told = contexts_told(c, &key);
 	changed = look(&p->look, known, (enum stack_kind)key.kind, &p->key.frame, &told);
 	return wish_of(&p->look, s, changed, ask);
 }

@@ -119,7 +119,7 @@ static uint32_t derive_in_time(struct settling *st, const struct placed *p)
 static uint32_t find_path(struct settling *st, const struct placed *p, enum known *known)
 {
 	struct call_map *map = contexts_program(st->c, contexts_key(st->c, p->program))->known;
-	const struct call_told told = contexts_told(p);
+	const struct call_told told = contexts_told(st->c, p);
 	enum stack_kind kind = (enum stack_kind)p->kind;
 	uint32_t path = CALL_NONE, others = 0;
 	bool seen;
@@ -163,10 +163,8 @@ static void settle_unplaced(struct settling *st, const struct unplaced *u)
 	enum stack_kind kind;
 	struct call_told told;
 
-	if (contexts_frames(st->c, s, &kind, &p.frame, &told)) {
-		p.told = (uint32_t)told.n;
-		memcpy(p.callers, told.callers, sizeof p.callers);
-	}
+	contexts_frames(st->c, s, &kind, &p.frame, &told);
+	p.told = contexts_telling(st->c, &told);
 	p.kind = kind;
 	settle_placed(st, &p, u->count);
 }
@@ -284,6 +282,8 @@ void contexts_flushed(struct contexts *c)
 	contexts_clear_settled(c);
 	hmap_clear(&c->pending);
 	hmap_clear(&c->unplaced);
+	hmap_clear(&c->callers_told);
+	c->tellings.n = 0;
 	memset(c->instructions, 0, CONTEXTS_INSTRUCTIONS * sizeof *c->instructions);
 	hmap_clear(&c->walked);
 	hmap_clear(&c->procedures);
@@ -411,6 +411,8 @@ size_t contexts_memory(const struct contexts *c)
 {
 	size_t sum = c->pending.slots * sizeof(struct pending) +
 		     c->unplaced.slots * sizeof(struct unplaced) +
+		     c->callers_told.slots * sizeof(struct told_callers) +
+		     c->tellings.space * sizeof *c->tellings.p +
 		     CONTEXTS_INSTRUCTIONS * sizeof *c->instructions +
 		     c->walked.slots * sizeof(struct walked) + stack_roots_memory(&c->roots);
 
