@@ -2,7 +2,8 @@
 # What profiles are worth to who uses them: programs from source, made faster by llvm-bolt with
 # samples of perf (without branch records, perf2bolt -nl), with samples of culprit, and with exact
 # counts; and by clang with the last two. The same job trains and is timed, in turns, as user CPU time.
-# -n: rounds; -r: samples a second; PROGRAMS: which of bench/sources (default: all).
+# -n: rounds; -r: samples a second; PROGRAMS: which of bench/sources (default: all). What was built is used
+# again: build/bench/compilers.
 . "$(dirname "$0")/lib.sh"
 rounds=9 rate=4000
 options "$@"
@@ -107,8 +108,7 @@ table() { # TITLE SUFFIX KIND...: and the mean gains to $work/mean.KIND
 }
 
 for name in "${chosen[@]}"; do
-	for_bolt "$name"
-	for_clang "$name"
+	[ -e "$into/$name.done" ] || { for_bolt "$name" && for_clang "$name" && touch "$into/$name.done"; }
 done
 for name in "${chosen[@]}"; do
 	measure "$name" "$into/$name" plain by-perf by-sampled by-exact

@@ -11,14 +11,9 @@ export function table({ columns, rows, caption, sort, text, note }) {
 	const [key, direction] = (s.sort ?? sort ?? "").split(":");
 	const column = columns.find((c) => c.key === key);
 	const wanted = (s.q ?? "").toLowerCase();
-	let list = wanted && text ? rows.filter((r) => text(r).toLowerCase().includes(wanted)) : rows.slice();
-	if (column) {
-		const sign = direction === "up" ? 1 : -1;
-		list.sort((a, b) => {
-			const x = column.value(a), y = column.value(b);
-			return sign * (typeof x === "string" ? String(x).localeCompare(String(y)) : (x ?? -1) - (y ?? -1));
-		});
-	}
+	const list = wanted && text ? find(rows, text, wanted) : rows.slice();
+	const order = Uint32Array.from(list.keys());
+	const compare = column && comparing(list, column, direction === "up" ? 1 : -1);
 	const body = h("tbody");
 	const element = h("table", { class: "report" },
 		h("caption", { class: "unseen" }, caption),
@@ -27,7 +22,8 @@ export function table({ columns, rows, caption, sort, text, note }) {
 	let shown = 0;
 	const more = () => {
 		const until = Math.min(list.length, shown + ROWS_AT_ONCE);
-		for (; shown < until; shown++) body.append(line(columns, list[shown]));
+		if (compare) arrange(order, shown, until, compare);
+		for (; shown < until; shown++) body.append(line(columns, list[order[shown]]));
 		button.hidden = shown >= list.length;
 		button.textContent = `Show more (${number(list.length - shown)} left)`;
 	};
@@ -36,6 +32,49 @@ export function table({ columns, rows, caption, sort, text, note }) {
 	const words = wanted && text ? `${number(list.length)} of ${number(rows.length)} rows` : note;
 	return h("div", null, words && h("p", { class: "note" }, words),
 		list.length ? wrap : h("p", { class: "empty" }, "Nothing fits the filter."), button);
+}
+
+// ---- large tables: nothing is done for rows that nobody looks at ----
+
+const texts = new WeakMap(); // what rows are searched by; a report's rows stay the same objects
+
+function find(rows, text, wanted) {
+	if (!texts.has(rows)) texts.set(rows, rows.map((r) => text(r).toLowerCase()));
+	const all = texts.get(rows);
+	return rows.filter((_, i) => all[i].includes(wanted));
+}
+
+// Rows by their numbers: by the column, and among equals as they came.
+function comparing(list, column, sign) {
+	const values = list.map(column.value);
+	return (i, j) => {
+		const x = values[i], y = values[j];
+		if (typeof x === "string") return sign * (x < y ? -1 : x > y ? 1 : 0) || i - j;
+		return sign * ((x ?? -1) - (y ?? -1)) || i - j;
+	};
+}
+
+// Puts what belongs to [from, to) there, in order, when what is before is in place already: the rest
+// is only divided (Hoare's selection).
+function arrange(list, from, to, compare) {
+	let low = from, high = list.length - 1;
+	while (to < list.length && low < high) {
+		const pivot = list[(low + high) >> 1];
+		let i = low, j = high;
+		while (i <= j) {
+			while (compare(list[i], pivot) < 0) i++;
+			while (compare(list[j], pivot) > 0) j--;
+			if (i <= j) {
+				const kept = list[i];
+				list[i++] = list[j];
+				list[j--] = kept;
+			}
+		}
+		if (to <= j) high = j;
+		else if (to >= i) low = i;
+		else break;
+	}
+	list.subarray(from, to).sort(compare);
 }
 
 function heading(c, key, direction) {

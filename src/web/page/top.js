@@ -19,17 +19,22 @@ const NAMES = {
 	cpu: [["cpu", (r) => r.cpu, (r) => r.cpu]],
 };
 
+const joined = new WeakMap(); // by the report: views come back to it
+
 // One row for each thing, with the counts of all events.
 function join(rows, events) {
+	if (joined.has(rows)) return joined.get(rows);
 	const things = new Map();
 	for (const row of rows) {
 		const { event, samples, share, cumulative, ...rest } = row;
-		const key = JSON.stringify({ ...rest, inclusive: undefined, with_callees: undefined });
+		const key = events.length > 1 ? JSON.stringify({ ...rest, inclusive: undefined, with_callees: undefined }) : things.size;
 		if (!things.has(key)) things.set(key, { ...rest, samples: {}, share: {} });
 		things.get(key).samples[event ?? events[0]] = samples;
 		things.get(key).share[event ?? events[0]] = share;
 	}
-	return [...things.values()];
+	const list = [...things.values()];
+	joined.set(rows, list);
+	return list;
 }
 
 export async function top(s) {
