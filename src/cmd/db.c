@@ -313,6 +313,8 @@ static int db_merge(struct db_options *o)
 
 /* ---- import ---- */
 
+#define ABSENT_SHOWN 4
+
 static void show_imported(uint64_t samples)
 {
 	cmd_progress("%" PRIu64 " samples", samples);
@@ -334,10 +336,14 @@ static void note_result(const char *path, const struct import_result *r)
 	note_count(r->foreign, "samples of events that the file does not name were left out");
 	note_count(r->bad, "records that are not what their event says were left out");
 	note_count(r->aux, "bytes of processor traces were left out");
-	for (size_t i = 0; i < r->absent.n; i++)
+	for (size_t i = 0; i < r->absent.n && i < ABSENT_SHOWN; i++)
 		cmd_note("%s is not here as it was recorded%s%s: its samples have no names",
 			r->absent.p[i].path, *r->absent.p[i].id ? ", build-id " : "",
 			r->absent.p[i].id);
+	if (r->absent.n > ABSENT_SHOWN)
+		cmd_note("nor are %zu more files (perf archive, on the machine that recorded, puts "
+			 "them together)",
+			r->absent.n - ABSENT_SHOWN);
 }
 
 static int import_one(const char *path, const struct db_options *o, struct err *e)

@@ -46,8 +46,7 @@ static int put_accounts(struct import *im, int64_t t0, int64_t t1, struct err *e
 	for (size_t i = 0; i < im->events.n; i++) {
 		struct import_event *ev = &im->events.p[i];
 		struct store_account a = {.scale = 1,
-			.lost = ev->lost_samples > ev->lost_records ? ev->lost_samples
-								    : ev->lost_records,
+			.lost = import_lost(im, ev),
 			.throttled = (uint64_t)llround(ev->throttled)};
 		int r;
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVENTS_MOST 64 /* that the attribution can tell apart */
+#define EVENTS_MOST 64        /* that the attribution can tell apart */
+#define FORMAT_LOST (1u << 4) /* PERF_FORMAT_LOST, newer than some headers */
 
 static bool is_dummy(const struct perf_event_attr *a)
 {
@@ -64,16 +65,19 @@ static uint32_t event_number(struct import *im, const struct perf_event *ev)
 	const struct perf_event_attr *a = &ev->attr;
 	_cleanup_free_ char *given = ev->name ? xstrdup(ev->name) : made_up_name(a);
 	char *name = short_name(given);
+	bool counts_lost = a->read_format & FORMAT_LOST;
 	struct import_event *to;
 
 	for (uint32_t i = 0; i < im->events.n; i++)
 		if (!strcmp(im->events.p[i].name, name)) {
+			im->events.p[i].counts_lost &= counts_lost;
 			free(name);
 			return i;
 		}
 	to = vec_add(&im->events);
 	*to = (struct import_event){.name = name,
 		.is_clock = is_clock(a),
+		.counts_lost = counts_lost,
 		.rate = a->freq ? (double)a->sample_freq : 0};
 	return (uint32_t)im->events.n - 1;
 }

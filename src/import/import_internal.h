@@ -18,13 +18,14 @@ struct import_event {
 	char *name;
 	bool is_clock;
 	double rate;      /* that was asked for; 0: a period was */
+	bool counts_lost; /* perf was told at the end how many samples were lost */
 	int64_t id;       /* the store's */
 	struct skid skid; /* if it was recorded where it is imported */
 	/* Of the whole recording: */
 	uint64_t samples;
 	double periods; /* their sum */
 	/* Since the last flush: */
-	uint64_t lost_records, lost_samples; /* two ways to tell the same, see import_lost */
+	uint64_t lost_records, lost_samples; /* see import_lost */
 	double throttled;
 };
 
@@ -67,6 +68,9 @@ struct import_counter *import_counter(struct import *im, const uint8_t *record, 
 
 /* A record whose time has come. */
 void import_record(struct import *im, uint64_t time, const uint8_t *record, size_t size);
+
+/* Samples that were lost since the last flush. */
+uint64_t import_lost(const struct import *im, const struct import_event *ev);
 
 /* Everything since the last flush. */
 int import_flush(struct import *im, struct err *e);

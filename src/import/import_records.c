@@ -50,10 +50,6 @@ static void take_mapping(struct import *im, struct record *r)
 		attribution_record(im->attribution, r);
 }
 
-/*
- * Newer perf counts lost samples at the end (LOST_SAMPLES), besides what the kernel says as it goes
- * on of all records (LOST): they are the same ones.
- */
 static void take_lost(struct import *im, const struct import_counter *c, uint32_t type, uint64_t n)
 {
 	struct import_event *ev;
@@ -65,6 +61,18 @@ static void take_lost(struct import *im, const struct import_counter *c, uint32_
 		ev->lost_samples += n;
 	else
 		ev->lost_records += n;
+}
+
+/*
+ * The kernel tells as it goes on how many records found no room (LOST), of whatever kind. Where
+ * events count their lost samples themselves perf asks them in the end (LOST_SAMPLES), if it comes
+ * to that.
+ */
+uint64_t import_lost(const struct import *im, const struct import_event *ev)
+{
+	if (ev->counts_lost && !perf_file_facts(im->file)->interrupted)
+		return ev->lost_samples;
+	return ev->lost_samples > ev->lost_records ? ev->lost_samples : ev->lost_records;
 }
 
 /* While it was throttled a counter would have sampled as ever. */

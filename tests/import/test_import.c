@@ -172,6 +172,7 @@ static void test_order_and_accounts(void **state)
 	size_t start;
 
 	(void)state;
+	d.attrs[0].read_format = 1 << 4; /* it counts what it loses */
 	perf_sample(&d.records, 10, recorded(straight_begin), 7, 2000, PERF_RECORD_MISC_USER);
 	perf_sample(&d.records, 11, recorded(straight_begin), 7, 3000, PERF_RECORD_MISC_USER);
 	data_round(&d.records);
@@ -184,7 +185,7 @@ static void test_order_and_accounts(void **state)
 		start = perf_begin(&d.records, i ? PERF_RECORD_LOST_SAMPLES : PERF_RECORD_LOST, 0);
 		if (!i)
 			buf_u64(&d.records, 10);
-		buf_u64(&d.records, 40);
+		buf_u64(&d.records, i ? 40 : 50); /* also of other records */
 		perf_end(&d.records, start, 7, 7, 7000, 10);
 	}
 	data_round(&d.records);
