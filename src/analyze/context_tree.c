@@ -206,7 +206,7 @@ static struct call_tree *without_sites(const struct call_tree *from)
 		struct call_place at = node->at;
 		struct call_node *sum;
 
-		at.site = 0;
+		at.site = at.site == CONTEXT_SITE_JUMPED ? at.site : 0;
 		became[i] = call_tree_child(
 			to, node->parent == CALL_NONE ? CALL_NONE : became[node->parent], &at);
 		sum = call_tree_node(to, became[i]);
@@ -240,7 +240,8 @@ static struct context_node make_node(struct context_tree *t, uint32_t number)
 		.procedure = procedure_of(t, &from->at),
 		.source = number,
 		.recursive = from->at.recursive,
-		.site = from->at.site,
+		.jumped = from->at.site == CONTEXT_SITE_JUMPED,
+		.site = from->at.site == CONTEXT_SITE_JUMPED ? 0 : from->at.site,
 		.count = from->count};
 	double weight;
 

@@ -40,6 +40,7 @@ struct context_node {
 	uint32_t procedure;  /* number */
 	uint32_t source;     /* the node of context_tree_calls */
 	bool recursive;
+	bool jumped; /* on no stack: it was called, and jumped to the one below */
 	uint64_t site, count;
 	double own, all;
 };

@@ -113,7 +113,8 @@ static bool is_kernel(const struct gatherer *g, uint64_t key)
 	return false;
 }
 
-/* The samples of each path, by node of the map; those in the kernel are of the path there. */
+/* The samples of each path, by node of the map; those in the kernel are of the path there. Maps
+ * know nothing of who jumped. */
 static double *path_samples(struct gatherer *g, const struct program *p)
 {
 	struct call_tree *paths = call_map_tree(p->map);
@@ -125,8 +126,9 @@ static double *path_samples(struct gatherer *g, const struct program *p)
 		const struct call_node *c = call_tree_node(p->samples, i);
 		uint32_t parent = c->parent == CALL_NONE ? CALL_NONE : node[c->parent];
 
-		node[i] =
-			is_kernel(g, c->at.image) ? parent : call_tree_child(paths, parent, &c->at);
+		node[i] = is_kernel(g, c->at.image) || c->at.site == CONTEXT_SITE_JUMPED
+				  ? parent
+				  : call_tree_child(paths, parent, &c->at);
 		if (node[i] < known)
 			out[node[i]] += (double)c->count;
 	}

@@ -92,6 +92,8 @@ static void put_frames(struct json *j, const struct calls_view *v, const calls_c
 		json_kaddr(j, "start", p->start);
 		if (nodes[*at].site)
 			json_kaddr(j, "site", nodes[*at].site);
+		if (nodes[*at].jumped)
+			json_kbool(j, "jumped", true);
 		json_close(j);
 	}
 	json_close(j);
@@ -309,7 +311,9 @@ static void print_svg(const struct calls_view *v, FILE *out)
 		boxes[i] = (struct flame_box){.depth = nodes[i].depth,
 			.weight = nodes[i].all,
 			.name = procedures[nodes[i].procedure].name,
-			.detail = nodes[i].recursive ? "recursive" : NULL};
+			.detail = nodes[i].recursive ? "recursive"
+				  : nodes[i].jumped  ? "jumped on"
+						     : NULL};
 	flame_write(&(struct flame){.title = v->report.input,
 			    .subtitle = subtitle,
 			    .unit = context_tree_metric(v->tree),

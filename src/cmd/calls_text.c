@@ -85,6 +85,8 @@ static void put_name(struct table *t, const struct context_node *n,
 		buf_printf(&text, " (level %" PRIu32 ")", n->depth);
 	if (n->site)
 		buf_printf(&text, " from %" PRIx64, n->site);
+	if (n->jumped)
+		buf_printf(&text, " (jumped on)");
 	if (n->recursive)
 		buf_printf(&text, " (recursive)");
 	table_cell(t, "%s", buf_cstr(&text));

@@ -40,6 +40,7 @@ struct contexts *contexts_create(
 	hmap_init(&c->bare, sizeof(struct bare_frame), offsetof(struct bare_frame, size));
 	hmap_init(&c->programs, sizeof(struct program), sizeof(uint64_t));
 	hmap_init(&c->procedures, sizeof(struct called_procedure), sizeof(struct called_procedure));
+	contexts_init_tails(c);
 	stack_roots_init(&c->roots);
 	image_cache_keep_tables(images, MOST_TABLES);
 	return c;
@@ -68,6 +69,7 @@ void contexts_destroy(struct contexts *c)
 	hmap_deinit(&c->bare);
 	hmap_deinit(&c->programs);
 	hmap_deinit(&c->procedures);
+	contexts_deinit_tails(c);
 	stack_roots_deinit(&c->roots);
 	vec_deinit(&c->judgements);
 	vec_deinit(&c->steps);
@@ -386,6 +388,8 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 	based = find_base(c, s, walked, n, end, &root);
 	p->number = s->sample.program;
 	place_frames(c, s, root.base, walked, n, frames);
+	if (s->stack->learn)
+		contexts_note_tails(c, s, walked, frames, n);
 	whole = based && is_whole(s, root.base, walked, n, end);
 	if (root.kind < STACK_SIGNAL && based && !s->stack->trail)
 		contexts_note_steps(c, s, walked, n, whole);

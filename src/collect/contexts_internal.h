@@ -123,6 +123,7 @@ struct contexts {
 	struct call_sites *sites; /* of programs that were counted */
 	struct call_callers
 		*callers; /* of images with paths that nobody has seen; NULL: none yet */
+	struct hmap tail_sites, tail_edges; /* contexts_tails.c */
 	VEC(struct judgement) judgements;
 	VEC(struct stack_step) steps; /* of the last stack */
 	struct contexts_settled settled;
@@ -184,6 +185,14 @@ void contexts_judge(struct contexts *c, const struct judgement *j);
 void contexts_note_steps(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n, bool whole);
 size_t contexts_trail(const struct context_stack *s, struct walk_frame *out);
+
+/* Procedures that jumped in place of a call: stacks tell of them, paths have them again. */
+void contexts_init_tails(struct contexts *c);
+void contexts_deinit_tails(struct contexts *c);
+void contexts_note_tails(struct contexts *c, const struct context_stack *s,
+	const struct walk_frame *walked, const struct call_frame *frames, size_t n);
+uint32_t contexts_copy_path(const struct contexts *c, struct call_tree *to,
+	const struct call_tree *from, uint32_t node);
 
 void contexts_clear_settled(struct contexts *c);
 

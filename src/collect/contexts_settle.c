@@ -145,8 +145,9 @@ static void settle_placed(struct settling *st, const struct placed *p, uint64_t 
 	if (p->kind != CONTEXTS_NO_STACK) {
 		uint32_t path = find_path(st, p, &known);
 
-		node = path == CALL_NONE ? unknown_path(t, &p->frame)
-					 : call_tree_copy_path(t, known_paths(c, p->program), path);
+		node = path == CALL_NONE
+			       ? unknown_path(t, &p->frame)
+			       : contexts_copy_path(c, t, known_paths(c, p->program), path);
 	}
 	count(c, t, enter_kernel(c, t, node, p->kernel, p->kernel_procedure), known, samples);
 }
@@ -181,7 +182,7 @@ static void settle_walked(struct settling *st, const struct walked *w)
 {
 	const struct call_tree *paths = known_paths(st->c, w->program);
 	struct call_tree *t = tree_of(st, w->program, w->who);
-	uint32_t node = call_tree_copy_path(t, paths, w->node);
+	uint32_t node = contexts_copy_path(st->c, t, paths, w->node);
 
 	count(st->c, t, enter_kernel(st->c, t, node, w->kernel, w->kernel_procedure),
 		has_root(paths, w->node) ? KNOWN_WALKED : KNOWN_UNKNOWN, w->count);

@@ -38,6 +38,12 @@ struct context_row {
 };
 
 /*
+ * The site of a procedure that is on no stack: it was called, and jumped to the one below. Only
+ * where contexts were sampled, which know no other sites.
+ */
+#define CONTEXT_SITE_JUMPED 1
+
+/*
  * Where contexts were sampled (calls/map.h), counts are samples, and these are metrics: samples
  * whose path is the likeliest of several; whose path nobody knows, which are below a root without
  * image and procedure.

@@ -1,0 +1,185 @@
+/*
+ * Procedures that jumped to another one in place of a call, and have left no frame. The return
+ * address above tells of them: the call before it is of a procedure, and if the frame is another's,
+ * that one jumped there, maybe by way of others. Who it was is put back into paths where all stacks
+ * say the same.
+ */
+#include "base/buf.h"
+#include "collect/contexts_internal.h"
+#include "collect/image_cache.h"
+#include "store/contexts.h"
+
+#include <string.h>
+
+enum {
+	CALL_BYTES = 5,       /* e8 and how far it is */
+	STUB_BYTES = 7,       /* that tell a linkage stub */
+	MOST_SITES = 1 << 17, /* that are remembered; then all is looked at again */
+};
+
+/* Compared as bytes, all of it. */
+struct tail_site {
+	uint64_t image, back; /* where the call comes back to */
+	uint64_t callee_image, callee;
+};
+
+/* Compared as bytes up to `by`. */
+struct tail_edge {
+	struct call_frame caller, callee; /* without heights */
+	uint64_t by;                      /* who was called and jumped; 0: nobody */
+	bool differs;
+};
+
+void contexts_init_tails(struct contexts *c)
+{
+	hmap_init(&c->tail_sites, sizeof(struct tail_site), sizeof(struct tail_site));
+	hmap_init(&c->tail_edges, sizeof(struct tail_edge), offsetof(struct tail_edge, by));
+}
+
+void contexts_deinit_tails(struct contexts *c)
+{
+	hmap_deinit(&c->tail_sites);
+	hmap_deinit(&c->tail_edges);
+}
+
+static struct tail_edge edge_of(const struct call_frame *caller, const struct call_frame *callee)
+{
+	return (struct tail_edge){.caller = {caller->image, caller->procedure, 0},
+		.callee = {callee->image, callee->procedure, 0}};
+}
+
+static bool read_code(struct contexts *c, uint32_t image, uint64_t start, size_t n, struct buf *out)
+{
+	struct range r = {start, n};
+
+	out->n = 0;
+	return !image_cache_code(c->images, c->processes, image, &r, out) && out->n == n;
+}
+
+/* A jump by an address in memory, maybe with the marks of Intel's CET: the linker made it. */
+static bool is_stub(struct contexts *c, uint32_t image, uint64_t start, struct buf *code)
+{
+	static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const uint8_t *p;
+
+	if (!read_code(c, image, start, STUB_BYTES, code))
+		return true;
+	p = (const uint8_t *)code->p;
+	p += memcmp(p, landing, sizeof landing) ? 0 : sizeof landing;
+	p += *p == 0xf2;
+	return p[0] == 0xff && p[1] == 0x25;
+}
+
+/* The procedure that is called just before an address; 0: none that is said there. */
+static uint64_t called_before(struct contexts *c, uint32_t image, uint64_t back)
+{
+	struct buf code = {0};
+	uint64_t target = 0, start = 0;
+	int32_t far;
+
+	if (read_code(c, image, back - CALL_BYTES, CALL_BYTES, &code) &&
+		(uint8_t)code.p[0] == 0xe8) {
+		memcpy(&far, code.p + 1, sizeof far);
+		target = back + (uint64_t)(int64_t)far;
+		if (!contexts_procedure(c, image, target, &start) || start != target ||
+			is_stub(c, image, target, &code))
+			target = 0;
+	}
+	buf_deinit(&code);
+	return target;
+}
+
+static void learn_tail(struct contexts *c, uint32_t image, uint64_t back,
+	const struct call_frame *caller, const struct call_frame *callee)
+{
+	struct tail_edge key = edge_of(caller, callee), *e;
+	uint64_t by = called_before(c, image, back);
+	bool fresh;
+
+	/* Who leads from one image to another may be a stub of another kind. */
+	if (by == callee->procedure || caller->image != callee->image)
+		by = 0;
+	e = hmap_put(&c->tail_edges, &key, &fresh);
+	e->differs |= !fresh && e->by != by;
+	e->by = by;
+	if (by)
+		contexts_name(c, image, by);
+}
+
+void contexts_note_tails(struct contexts *c, const struct context_stack *s,
+	const struct walk_frame *walked, const struct call_frame *frames, size_t n)
+{
+	if (c->tail_sites.n > MOST_SITES) {
+		hmap_clear(&c->tail_sites);
+		hmap_clear(&c->tail_edges);
+	}
+	for (size_t i = 1; i < n; i++) {
+		struct tail_site site = {.image = frames[i].image,
+			.callee_image = frames[i - 1].image,
+			.callee = frames[i - 1].procedure};
+		uint64_t offset;
+		uint32_t image;
+		bool fresh;
+
+		if (walked[i].exact || !frames[i].procedure || !frames[i - 1].procedure)
+			continue;
+		image = s->place(s->arg, walked[i].pc - 1, &offset);
+		if (!cached_image_address(image_cache_get(c->images, image), offset, &site.back))
+			continue;
+		hmap_put(&c->tail_sites, &site, &fresh);
+		if (fresh)
+			learn_tail(c, image, site.back + 1, &frames[i], &frames[i - 1]);
+	}
+}
+
+/* ---- paths ---- */
+
+static bool is_on(const struct call_tree *t, uint32_t node, uint64_t image, uint64_t procedure)
+{
+	for (; node != CALL_NONE; node = call_tree_node(t, node)->parent) {
+		const struct call_place *at = &call_tree_node(t, node)->at;
+
+		if (at->image == image && at->procedure == procedure)
+			return true;
+	}
+	return false;
+}
+
+/* Who called `node` and jumped on, of the path from the root to `end`; 0: nobody, or it is on the
+ * path anyway. */
+static uint64_t jumped_to(
+	const struct contexts *c, const struct call_tree *from, uint32_t node, uint32_t end)
+{
+	const struct call_node *n = call_tree_node(from, node);
+	const struct call_place *up;
+	const struct tail_edge *e;
+	struct tail_edge key;
+
+	if (n->parent == CALL_NONE)
+		return 0;
+	up = &call_tree_node(from, n->parent)->at;
+	key = edge_of(&(struct call_frame){up->image, up->procedure, 0},
+		&(struct call_frame){n->at.image, n->at.procedure, 0});
+	e = hmap_get(&c->tail_edges, &key);
+	return e && !e->differs && e->by && !is_on(from, end, up->image, e->by) ? e->by : 0;
+}
+
+static uint32_t copy_path(const struct contexts *c, struct call_tree *to,
+	const struct call_tree *from, uint32_t node, uint32_t end)
+{
+	const struct call_node n = *call_tree_node(from, node);
+	uint32_t parent = n.parent == CALL_NONE ? CALL_NONE : copy_path(c, to, from, n.parent, end);
+	uint64_t by = jumped_to(c, from, node, end);
+
+	if (by)
+		parent = call_tree_child(to, parent,
+			&(struct call_place){
+				.image = n.at.image, .procedure = by, .site = CONTEXT_SITE_JUMPED});
+	return call_tree_child(to, parent, &n.at);
+}
+
+uint32_t contexts_copy_path(
+	const struct contexts *c, struct call_tree *to, const struct call_tree *from, uint32_t node)
+{
+	return copy_path(c, to, from, node, node);
+}
