@@ -766,7 +766,10 @@ static u64 operands(enum interp_op op, unsigned f)
 		op == INTERP_OP_LEA)
 		e |= INTERP_E_COPIES;
 	if (e & INTERP_E_COPIES ||
-		(op <= INTERP_OP_TEST && op != INTERP_OP_ADC && op != INTERP_OP_SBB))
+		(op <= INTERP_OP_TEST && op != INTERP_OP_ADC && op != INTERP_OP_SBB) ||
+		(op >= INTERP_OP_MOVSX8 && op <= INTERP_OP_MOVSX32) || op == INTERP_OP_INC ||
+		op == INTERP_OP_DEC || op == INTERP_OP_SETCC || op == INTERP_OP_CMOVCC ||
+		op == INTERP_OP_IMUL || op == INTERP_OP_IMUL3)
 		e |= INTERP_E_QUICK;
 	if (two && (op == INTERP_OP_XOR || op == INTERP_OP_SUB || op == INTERP_OP_SBB ||
 			   op == INTERP_OP_CMP))

@@ -98,8 +98,8 @@ struct progress {
 	u64 paused; /* ns of stretches that took too long for us alone */
 	u64 start;  /* the first instruction that is not skipped */
 	u32 skip, steps, done, edges;
+	u32 next; /* instruction before which something is due */
 	int stop;
-	u32 pad;
 };
 
 struct state {
@@ -468,7 +468,7 @@ static __always_inline void interpret(struct bpf_perf_event_data *ctx, struct sh
 	p->deadline = start + c->orders.most_ns;
 	p->looked = start;
 	p->paused = 0;
-	p->done = p->edges = 0;
+	p->done = p->edges = p->next = 0;
 	p->stop = INTERP_DONE;
 	if (by_calls)
 		run_by_calls(c, s);

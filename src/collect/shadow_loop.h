@@ -30,17 +30,38 @@ static __always_inline void note_edge(
 	c->buffer[(at + 1) % SHADOW_WORDS] = to;
 }
 
+/*
+ * What is due before some of the instructions: the first that counts is noted, or the clock looked
+ * at. Returns whether there is time. By itself, as most need none of it.
+ */
+__attribute__((noinline)) int pause(struct state *s)
+{
+	struct progress *p;
+	u32 index;
+
+	if (!s)
+		return 0;
+	p = &s->p;
+	index = p->done;
+	if (index == p->skip) { /* what came before was passed over */
+		p->start = s->m.ip;
+		p->edges = 0;
+	}
+	p->next = (index / 16 + 1) * 16;
+	if (index < p->skip && p->next > p->skip)
+		p->next = p->skip;
+	return !index || look(p) <= p->deadline;
+}
+
 /* One instruction; returns why it was the last one, or INTERP_GOES_ON. */
 static __always_inline int step(struct shadow_cpu *c, struct state *s)
 {
 	struct progress *p = &s->p;
 	u64 from = s->m.ip;
-	u32 index = p->done;
+	u32 index = p->done, op;
 	int stop;
 
-	/* A repeated instruction before this one took as long as others take together. */
-	if (((index % 16 == 0 && index) || interp_repeats(INTERP_E_OP(s->m.insn.entry))) &&
-		look(p) > p->deadline)
+	if (index == p->next && !pause(s))
 		return INTERP_TIME;
 	if (s->m.keeps && s->m.ninputs > INTERP_INPUTS - INPUTS_A_STEP)
 		return INTERP_ROOM;
@@ -48,16 +69,19 @@ static __always_inline int step(struct shadow_cpu *c, struct state *s)
 	stop = interp_one(&s->m);
 	if (stop)
 		return stop;
+	INTERP_FORGET;
 	p->done = index + 1;
-	if (index < p->skip)
+	op = INTERP_E_OP(s->m.insn.entry);
+	if (op < INTERP_OP_JCC)
 		return INTERP_GOES_ON;
-	if (index == p->skip)
-		p->start = from;
-	if (interp_chooses(INTERP_E_OP(s->m.insn.entry)) && p->edges < SHADOW_EDGES) {
+	if (interp_chooses(op) && p->edges < SHADOW_EDGES) {
 		if (!s->m.keeps)
 			note_edge(c, p, from, s->m.ip);
 		p->edges++;
 	}
+	/* A repeated instruction takes as long as others take together. */
+	if (interp_repeats(op))
+		p->next = index + 1;
 	return INTERP_GOES_ON;
 }
 

@@ -380,6 +380,14 @@ INTERP_INLINE u64 interp_operate(struct interp *m, u32 op, u64 a, u64 b, u32 siz
 	}
 }
 
+/* With all operands known, and flags that it reads. */
+INTERP_FN u64 interp_operate_known(struct interp *m, u64 a, u64 b)
+{
+	u32 unknown = 0;
+
+	return m ? interp_operate(m, INTERP_E_OP(m->insn.entry), a, b, m->insn.size, &unknown) : 0;
+}
+
 /* Flags that the instruction reads. */
 INTERP_INLINE u32 interp_flags_read(u32 op)
 {
@@ -475,7 +483,9 @@ INTERP_INLINE int interp_compute_plain(struct interp *m)
 		a = b = 0;
 	interp_note_values(m, a, 0, b, 0, i->size);
 	if (!(entry & INTERP_E_COPIES))
-		value = interp_operate_plain(m, INTERP_E_OP(entry), a, b, i->size);
+		value = INTERP_E_OP(entry) <= INTERP_OP_TEST
+				? interp_operate_plain(m, INTERP_E_OP(entry), a, b, i->size)
+				: interp_operate_known(m, a, b);
 	if (INTERP_E_TO(entry) != INTERP_N_OTHER) {
 		int stop;
 
@@ -574,10 +584,15 @@ INTERP_INLINE int interp_alu_plain(struct interp *m)
 {
 	struct interp_insn *i = &m->insn;
 	u32 lost;
-	int stop = interp_operands(m, i->address, interp_source_size(i), 1, &lost);
+	int stop;
 
+	if (INTERP_E_OP(i->entry) >= INTERP_OP_SETCC &&
+		m->unknown_flags & (INTERP_FLAGS & ~INTERP_AF))
+		return interp_alu(m); /* a condition may be unknown */
+	stop = interp_operands(m, i->address, interp_source_size(i), 1, &lost);
 	if (stop)
 		return stop;
+	INTERP_FORGET;
 	return lost ? interp_compute(m, i->address, lost) : interp_compute_plain(m);
 }
 

@@ -114,6 +114,7 @@ INTERP_INLINE int interp_fetch(struct interp *m, u64 *code)
 struct interp_cursor {
 	u64 window, code;
 	u32 before, at; /* legacy prefixes; bytes behind them that are done */
+	u32 have;       /* bytes of the window that are there */
 	u32 rex, prefix;
 };
 
@@ -129,7 +130,7 @@ INTERP_INLINE u32 interp_take(struct interp_cursor *p)
 /* Eight bytes of which so many are wanted. */
 INTERP_INLINE u64 interp_bytes(struct interp *m, const struct interp_cursor *p, u32 wanted)
 {
-	if (p->at + wanted > 8)
+	if (p->at + wanted > p->have)
 		return interp_far(m, p->before + p->at);
 	return p->window >> (p->at * 8 & 63);
 }
@@ -368,7 +369,7 @@ INTERP_INLINE u64 interp_group(u64 entry, u32 modrm)
 /* Fills m->insn from the code, of which eight bytes are given. */
 INTERP_FN int interp_decode_any(struct interp *m, u64 code)
 {
-	struct interp_cursor p = {.window = code};
+	struct interp_cursor p = {.window = code, .have = 8};
 	u32 b, rex, modrm = 0;
 	struct interp_insn *i;
 	u64 entry;
@@ -379,7 +380,13 @@ INTERP_FN int interp_decode_any(struct interp *m, u64 code)
 	if (interp_entry[code & 255] & INTERP_E_PREFIX) {
 		p.before = interp_prefixes(m, code);
 		p.prefix = i->prefix;
-		p.window = interp_far(m, p.before);
+		/* But for EVEX seven bytes hold all, long displacement and immediate aside. */
+		if (p.before == 1 && (code >> 8 & 255) != 0x62) {
+			p.window = code >> 8;
+			p.have = 7;
+		} else {
+			p.window = interp_far(m, p.before);
+		}
 	}
 	b = p.window & 255;
 	rex = interp_is_rex(b);

@@ -19,7 +19,7 @@ INTERP_INLINE int interp_execute(struct interp *m)
 {
 	u32 op = INTERP_E_OP(m->insn.entry);
 
-	if (op <= INTERP_OP_LEA && m->insn.entry & INTERP_E_QUICK && !(m->unknown | m->unknown_low))
+	if (op < INTERP_OP_BT && m->insn.entry & INTERP_E_QUICK && !(m->unknown | m->unknown_low))
 		return interp_alu_plain(m);
 	if (op == INTERP_OP_JCC || op == INTERP_OP_JMP)
 		return interp_branch(m, op);

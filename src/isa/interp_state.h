@@ -32,9 +32,9 @@
 #else
 #define INTERP_FORGET INTERP_BARRIER
 #endif
-#define INTERP_HIDE(x) __asm__("" : "+r"(x)) /* what the compiler knows and the verifier does not \
-					      */
-#define INTERP_INLINE static inline __attribute__((always_inline))
+/* What the compiler knows of a value, and the verifier does not. */
+#define INTERP_HIDE(x) __asm__("" : "+r"(x))
+#define INTERP_INLINE  static inline __attribute__((always_inline))
 
 INTERP_INLINE u64 interp_mask(u32 size)
 {
