@@ -153,8 +153,19 @@ start() { # NAME RATE [OPTION...]
 	esac >"$work/$name.out" 2>&1
 	pid[$name]=$!
 	sleep 1.5
+	await_events "${pid[$name]}"
 	kill -0 "${pid[$name]}" 2>/dev/null || die "$name did not start: $(tail -3 "$work/$name.out")"
 	[ "$name" != daemon ] || await_daemon
+}
+
+# On a busy machine programs of the kernel take long to be checked.
+await_events() { # PID
+	local i
+	for i in $(seq 100); do
+		# shellcheck disable=SC2010
+		! kill -0 "$1" 2>/dev/null || ls -l "/proc/$1/fd" | grep -q perf_event && return
+		sleep 0.2
+	done
 }
 
 await_daemon() {
