@@ -106,7 +106,8 @@ struct judgement {
 
 struct contexts {
 	enum contexts_how how;
-	uint64_t turn; /* flushes */
+	uint64_t turn;                  /* flushes */
+	uint64_t settled_ns, derive_ns; /* when that was last done; left for what nobody has seen */
 	struct image_cache *images;
 	const struct process_table *processes;
 	struct instruction *instructions; /* by a part of a hash */

@@ -12,9 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-#define MOST_BYTES ((size_t)64 << 20)               /* of maps and rows in memory */
-#define DERIVE_NS  1000000000ull                    /* for paths that nobody has seen, a flush */
-#define OLDEST_US  (28ll * 24 * 3600 * 1000 * 1000) /* what was learned before is not loaded */
+#define MOST_BYTES  ((size_t)64 << 20) /* of maps and rows in memory */
+#define DERIVE_NS   1000000000ull      /* for paths that nobody has seen, at once */
+#define DERIVE_PART 500                /* and the part of all time that they may take */
+#define OLDEST_US   (28ll * 24 * 3600 * 1000 * 1000) /* what was learned before is not loaded */
 
 void contexts_clear_settled(struct contexts *c)
 {
@@ -34,7 +35,6 @@ struct profile_place {
 struct settling {
 	struct contexts *c;
 	struct hmap profiles; /* struct profile_place */
-	uint64_t derived_ns;  /* spent on paths that nobody has seen */
 };
 
 static struct call_tree *tree_of(struct settling *st, uint32_t program, uint32_t who)
@@ -102,16 +102,28 @@ static const struct call_tree *known_paths(struct contexts *c, uint32_t program)
 	return call_map_tree(contexts_program(c, contexts_key(c, program))->known);
 }
 
-/* What was never seen may be derived, as long as that does not hold up others. */
-static uint32_t derive_in_time(struct settling *st, const struct placed *p)
+/* What is not used is saved up: recordings of a minute have all of it at their end. */
+static void give_time(struct contexts *c)
 {
-	uint64_t before = io_clock_ns(CLOCK_MONOTONIC);
-	uint32_t path = CALL_NONE;
+	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
+	uint64_t left =
+		c->settled_ns ? c->derive_ns + (now - c->settled_ns) / DERIVE_PART : DERIVE_NS;
 
-	if (st->derived_ns < DERIVE_NS)
-		path = contexts_derive(
-			st->c, p->program, p->image, (enum stack_kind)p->kind, &p->frame);
-	st->derived_ns += io_clock_ns(CLOCK_MONOTONIC) - before;
+	c->derive_ns = left < DERIVE_NS ? left : DERIVE_NS;
+	c->settled_ns = now;
+}
+
+/* What was never seen may be derived, as long as that does not hold up others. */
+static uint32_t derive_in_time(struct contexts *c, const struct placed *p)
+{
+	uint64_t before = io_clock_ns(CLOCK_MONOTONIC), took;
+	uint32_t path;
+
+	if (!c->derive_ns)
+		return CALL_NONE;
+	path = contexts_derive(c, p->program, p->image, (enum stack_kind)p->kind, &p->frame);
+	took = io_clock_ns(CLOCK_MONOTONIC) - before;
+	c->derive_ns -= took < c->derive_ns ? took : c->derive_ns;
 	return path;
 }
 
@@ -130,7 +142,7 @@ static uint32_t find_path(struct settling *st, const struct placed *p, enum know
 	if (!seen && p->frame.height)
 		path = call_map_guess(map, kind, &p->frame);
 	if (path == CALL_NONE)
-		path = derive_in_time(st, p);
+		path = derive_in_time(st->c, p);
 	*known = path == CALL_NONE ? KNOWN_UNKNOWN : others || !seen ? KNOWN_RANKED : KNOWN_UNIQUE;
 	return path;
 }
@@ -200,6 +212,7 @@ const struct contexts_settled *contexts_settle(struct contexts *c)
 	struct settling st = {.c = c};
 
 	contexts_clear_settled(c);
+	give_time(c);
 	hmap_init(
 		&st.profiles, sizeof(struct profile_place), offsetof(struct profile_place, index));
 	vec_each (j, &c->judgements)
