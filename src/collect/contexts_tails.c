@@ -14,7 +14,7 @@
 enum {
 	CALL_BYTES = 5,       /* e8 and how far it is */
 	STUB_BYTES = 7,       /* that tell a linkage stub */
-	MOST_SITES = 1 << 17, /* that are remembered; then all is looked at again */
+	MOST_SITES = 1 << 15, /* that are remembered; then all is looked at again */
 };
 
 /* Compared as bytes, all of it. */
