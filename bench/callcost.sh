@@ -1,10 +1,11 @@
 #!/bin/bash
 # What call paths cost above samples without them, at 5,200 a second on each CPU of a machine under the
 # mixed load, beside perf record --call-graph dwarf: time stolen from pinned spinners by the interrupts
-# (the samplers take turns of 20 ms: see stolen.sh), CPU time of the tools' processes over -l seconds
-# after a start-up of as many, and bytes that a second of it leaves on disk.
+# (the samplers take turns of 20 ms: see stolen.sh), CPU time of the tools' processes over a round of
+# the load's jobs after a start-up of half as long, and bytes that a second of it leaves on disk. What is
+# compared runs at once then, as the jobs differ.
 . "$(dirname "$0")/lib.sh"
-rounds=4 seconds=5 life=8
+rounds=4 seconds=5 life=32
 options "$@"
 names=(culprit-samples culprit-paths perf-plain perf-dwarf)
 declare -A with=([culprit-samples]=--no-edges [culprit-paths]="--no-edges -g" [perf-plain]=""
@@ -24,23 +25,29 @@ done >"$work/spun"
 stop_all
 rm -f "$work"/*.data* "$work"/*.db*
 
-# CPU time of its processes as a share of the machine, and bytes a second.
-alone() { # NAME
-	local before after size
-	# shellcheck disable=SC2086
-	start "$1" "$rate" ${with[$1]}
+# CPU time of each one's processes as a share of the machine, and bytes a second.
+at_once() { # NAME...
+	local name size
+	local -A before=() after=()
+	for name; do
+		# shellcheck disable=SC2086
+		start "$name" "$rate" ${with[$name]}
+	done
+	sleep $((life / 2))
+	for name; do before[$name]=$(cpu_time "${pid[$name]}"); done
 	sleep "$life"
-	before=$(cpu_time "${pid[$1]}")
-	sleep "$life"
-	after=$(cpu_time "${pid[$1]}")
-	stop "$1"
-	size=$(cat "$work/$1".d* | wc -c)
-	echo "$1 $(calc "($after - $before) / $life / $cpus") $(calc "$size / (2 * $life + 1.5)")"
-	rm -f "$work/$1".d*
+	for name; do after[$name]=$(cpu_time "${pid[$name]}"); done
+	for name; do
+		stop "$name"
+		size=$(cat "$work/$name".d* | wc -c)
+		echo "$name $(calc "(${after[$name]} - ${before[$name]}) / $life / $cpus") $(calc "$size / (1.5 * $life + 1.5)")"
+		rm -f "$work/$name".d*
+	done
 }
-for name in "${names[@]}"; do
-	alone "$name"
-done >"$work/alone"
+{
+	at_once culprit-samples culprit-paths
+	at_once perf-plain perf-dwarf
+} >"$work/alone"
 stop_load
 
 stolen() { # NAME: above the empty event's, round by round
