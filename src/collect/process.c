@@ -160,11 +160,6 @@ static const char *thread_name(const struct process_table *t, const struct era *
 
 /* ---- /proc ---- */
 
-static bool may_read(const struct process_table *t)
-{
-	return !t->recorded && t->reads < READS_MOST;
-}
-
 struct reading {
 	struct process_table *t;
 	struct era *era;
@@ -238,7 +233,7 @@ static bool reread_maps(struct process_table *t, struct era *e, uint64_t time)
 {
 	struct reading r = {.t = t, .era = e, .pid = e->p.pid};
 
-	if (e->p.pid <= 0 || e->ended || e->replaced != UINT64_MAX || !may_read(t) ||
+	if (e->p.pid <= 0 || e->ended || e->replaced != UINT64_MAX || t->reads >= READS_MOST ||
 		time < e->from + SETTLED_NS || (e->read && time < e->read + REREAD_NS))
 		return false;
 	t->reads++;
@@ -252,7 +247,7 @@ static struct era *stranger(struct process_table *t, pid_t pid, uint64_t time)
 	struct era *e = era_create(t, pid, pid < 0 ? PROCESS_EXITING : PROCESS_NAMELESS);
 
 	push_oldest(t, e);
-	if (pid > 0 && e->replaced == UINT64_MAX && may_read(t)) {
+	if (pid > 0 && e->replaced == UINT64_MAX && t->reads < READS_MOST) {
 		t->reads++;
 		read_process(t, e, time + SPACE_SLACK_NS);
 	}
@@ -395,6 +390,7 @@ struct process_table *process_table_create(struct cgroups *cgroups, bool recorde
 
 	t->cgroups = cgroups;
 	t->recorded = recorded;
+	t->reads = recorded ? READS_MOST : 0;
 	t->files_limit = FILES_FIRST;
 	file_table_init(&t->files);
 	hmap_init(&t->pids, sizeof(struct pid_entry), 2 * sizeof(int32_t));
@@ -496,7 +492,7 @@ const char *process_cgroup(struct process_table *t, struct process *p, uint32_t 
 		return cgroups_path(t->cgroups, n);
 	/* Service managers move a process between fork and exec: what was inherited is read once.
 	 */
-	if (p->pid > 0 && !e->cgroup_read && !e->ended && may_read(t) &&
+	if (p->pid > 0 && !e->cgroup_read && !e->ended && t->reads < READS_MOST &&
 		t->now > p->started + SETTLED_NS) {
 		t->reads++;
 		e->cgroup_read = true;
@@ -567,7 +563,7 @@ void process_table_reap(struct process_table *t, uint64_t time)
 		memmove(t->over.p, t->over.p + n, t->over.n * sizeof *t->over.p);
 	}
 	t->reaped = time;
-	t->reads = 0;
+	t->reads = t->recorded ? READS_MOST : 0;
 	cgroups_turn(t->cgroups);
 	tidy(t);
 }
