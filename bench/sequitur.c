@@ -5,7 +5,7 @@
  *
  * Of the bursts in a database, of the first so many million references; they are numbered before
  * the clock starts. Prints lines of NAME=NUMBER: million references a second of CPU time,
- * references, symbols and rules of the grammar, bytes that it took at most.
+ * references, symbols and rules of the grammar, and of Sequitur the bytes that it holds.
  */
 #include "analyze/sequitur.h"
 #include "analyze/repair.h"
@@ -54,10 +54,10 @@ static size_t memory(void)
 	return m.uordblks + m.hblkhd;
 }
 
-static void say(const char *name, double took, size_t n, const struct grammar *g, size_t bytes)
+static void say(const char *name, double took, size_t n, const struct grammar *g)
 {
-	printf("%s: speed=%.3f references=%zu symbols=%zu rules=%u bytes=%zu\n", name,
-		(double)n / took / 1e6, n, g->symbols.n, grammar_rules(g), bytes);
+	printf("%s: speed=%.3f references=%zu symbols=%zu rules=%u", name, (double)n / took / 1e6,
+		n, g->symbols.n, grammar_rules(g));
 }
 
 static void online(const struct input *in)
@@ -77,7 +77,8 @@ static void online(const struct input *in)
 	took = seconds() - start;
 	bytes = memory() - before;
 	sequitur_grammar(s, &g);
-	say("sequitur", took, in->terminals.n, &g, bytes);
+	say("sequitur", took, in->terminals.n, &g);
+	printf(" bytes=%zu\n", bytes);
 	grammar_deinit(&g);
 	sequitur_destroy(s);
 }
@@ -88,7 +89,8 @@ static void offline(struct input *in)
 	double start = seconds();
 
 	repair_grammar(in->terminals.p, in->terminals.n, &g);
-	say("repair", seconds() - start, in->terminals.n, &g, 0);
+	say("repair", seconds() - start, in->terminals.n, &g);
+	putchar('\n');
 	grammar_deinit(&g);
 }
 
