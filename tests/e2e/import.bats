@@ -30,14 +30,14 @@ said_by_us() { # BY FIELD
 	top --by "$1" -n 100000 | jq -r ".rows[] | [.event, (.$2 | sub(\".*/\"; \"\")), .samples] | join(\" \")" | sort
 }
 
-# Images have the same samples, and procedures of the program, but stubs, which perf has no names for.
+# Images have the same samples, and procedures of the program, but stubs, which perf does not always name.
 same() { # FILE PROGRAM
 	import "$1"
 	said_by_perf "$1" dso > theirs
 	said_by_us image image > ours
 	diff theirs ours
 	perf report -i "$1" --stdio -n --no-children -g none --dsos "$2" -F sample,sym -t ';' 2>/dev/null |
-		sed -n 's/^ *\([0-9]*\) *; *\[.\] \([^ ]*\) *$/\2 \1/p' | grep -v '^_init ' | sort > theirs
+		sed -n 's/^ *\([0-9]*\) *; *\[.\] \([^ ]*\) *$/\2 \1/p' | grep -v '^_init \|@plt ' | sort > theirs
 	top --by procedure -n 100000 --image "*/$2" | jq -r '.rows[] | [.procedure, .samples] | join(" ")' | grep -v '@plt ' | sort > ours
 	[ -s ours ]
 	diff theirs ours
