@@ -312,7 +312,7 @@ static int gather(struct evidence_source *s, struct err *e)
 	if (!rc)
 		rc = selection_blobs_of(s->sel, s->image, &blob_anchor, add_anchors, s, e);
 	if (!rc)
-		rc = selection_blobs_of(s->sel, s->image, &blob_pace, add_paces, s, e);
+		rc = selection_blobs_of(s->sel, s->image, &blob_turns, add_paces, s, e);
 	if (rc)
 		return rc;
 	settle_edges(s);

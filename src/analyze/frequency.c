@@ -21,11 +21,13 @@
 #define ANCHOR_DOUBT 0.04
 /* And what the sharing out of callees' time cannot. */
 #define CALLS_DOUBT 0.2
-/* What words that count cannot tell: time that a hypervisor stole, where bursts begin. */
-#define PACE_DOUBT 0.08
-/* What the instruction did in the part of the procedure's time that it was not watched in. */
-#define UNSEEN_DOUBT 1.0
-#define FEWEST_READS 20
+/* What words that count cannot tell: what they do where bursts do not come. */
+#define PACE_DOUBT 0.06
+/* Turns that bursts see come together, */
+#define IN_A_ROW 8.0
+/* and few, or few of all, say nothing. */
+#define FEWEST_SEEN  40
+#define FEWEST_SHARE 0.3
 /* Instructions in a ns: between these. */
 #define SLOWEST_PACE 0.25
 #define FASTEST_PACE 15.0
@@ -118,49 +120,42 @@ static double speed_at(
 	return sum * a->count / s->node[a->block] / ((double)fit->ev->total * fit->ev->period);
 }
 
-/*
- * A word that is moved back by what no burst has shown loses turns, so what no core would be as
- * slow as is left out. Of the rest the surest is kept: several that were watched in part of the
- * time only were so in the same part, and are no surer together.
- */
-static void keep_surest(
+/* A word that is moved back by what no burst has shown loses turns, so what no core would be as
+ * slow as is left out. */
+static void leave_out_slow(
 	const struct fit *fit, const struct flow_solution *s, anchor_list *list, size_t from)
 {
-	size_t best = list->n;
+	size_t end = list->n;
 
-	for (size_t i = from; i < list->n; i++) {
+	list->n = from;
+	for (size_t i = from; i < end && fit->ev->clock; i++) {
 		double speed = speed_at(fit, s, &list->p[i]);
 
-		if (speed > SLOWEST_PACE && speed < FASTEST_PACE &&
-			(best == list->n || list->p[i].error < list->p[best].error))
-			best = i;
+		if (speed > SLOWEST_PACE && speed < FASTEST_PACE)
+			list->p[list->n++] = list->p[i];
 	}
-	if (best < list->n)
-		list->p[from++] = list->p[best];
-	list->n = from;
 }
 
-/* Words that count (store/paces.h) tell how often their instruction runs in the procedure's time.
- */
+/* Words that count (store/paces.h): of all turns, as many are known as of those that bursts saw. */
 static void find_paces(const struct fit *fit, const struct flow_solution *s, anchor_list *out)
 {
 	const struct evidence *ev = fit->ev;
-	double time = (double)ev->total * ev->period;
 	size_t before = out->n;
 
-	for (size_t i = 0; i < ev->npaces && ev->clock; i++) {
+	for (size_t i = 0; i < ev->npaces; i++) {
 		const struct pace *p = &ev->paces[i];
-		double unseen = fmax(0, 1 - (double)p->ns / time) * UNSEEN_DOUBT;
+		double share = (double)p->counted / (double)p->seen;
 		uint32_t block;
 
-		if (p->reads < FEWEST_READS || !p->turns || !p->ns ||
+		if (p->counted < FEWEST_SEEN || share < FEWEST_SHARE || !p->turns ||
 			evidence_insn_at(ev->flow, p->offset, &block) == GRAPH_NONE ||
 			!(s->node[block] > 0))
 			continue;
-		*vec_add(out) = (struct fit_anchor){block, (double)p->turns / (double)p->ns * time,
-			sqrt(1 / (double)p->reads + PACE_DOUBT * PACE_DOUBT + unseen * unseen)};
+		*vec_add(out) = (struct fit_anchor){block, (double)p->turns / share,
+			sqrt(PACE_DOUBT * PACE_DOUBT +
+				IN_A_ROW * (1 - share) / (double)p->counted)};
 	}
-	keep_surest(fit, s, out, before);
+	leave_out_slow(fit, s, out, before);
 }
 
 /*

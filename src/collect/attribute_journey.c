@@ -166,10 +166,8 @@ static void take_progress(struct journey *j, const uint64_t *words)
 	size_t n = burst_moved(b, words, &moved);
 	struct progress_place at = {0};
 
-	if (reading) {
-		at.image = journey_place(j, reading->pc, &at.offset);
-		progress_read(&j->a->progress, &t, reading, b->watched, b->time, &at);
-	}
+	if (reading)
+		progress_read(&j->a->progress, &t, reading, b->watched, b->time);
 	for (size_t i = 0; i < n; i++) {
 		at.image = journey_place(j, moved[i].by, &at.offset);
 		if (is_wanted(j, at.image, at.offset))

@@ -361,26 +361,6 @@ static int write_anchors(
 	return add_profile(f, g->image, g->who, ids, &blob_anchor, &packed, e);
 }
 
-/* With the time that the thread was in the procedure of the instruction meanwhile. */
-static struct pace pace_of(const struct flush *f, const struct progress_pace *from)
-{
-	const struct cached_image *img = image_cache_use(f->images, from->by.image);
-	struct pace pace = {.offset = from->by.offset, .turns = from->turns};
-	ssize_t procedure = -1;
-	uint64_t address;
-
-	if (cached_image_address(img, from->by.offset, &address))
-		procedure = find_procedure(f, from->by.image, address);
-	for (const struct progress_count *c = NULL; (c = hmap_next(from->at, c));)
-		if (procedure >= 0 && c->place.image == from->by.image &&
-			cached_image_address(img, c->place.offset, &address) &&
-			find_procedure(f, from->by.image, address) == procedure) {
-			pace.ns += c->ns;
-			pace.reads += c->count;
-		}
-	return pace;
-}
-
 static int write_paces(
 	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
 {
@@ -390,14 +370,13 @@ static int write_paces(
 	struct buf packed = {0};
 
 	list = xcalloc(all + 1, sizeof *list);
-	for (size_t i = 0; i < all; i++) {
-		list[n] = pace_of(f, &first[i]);
-		n += list[n].reads > 0;
-	}
+	for (; n < all; n++)
+		list[n] = (struct pace){
+			first[n].by.offset, first[n].turns, first[n].counted, first[n].seen};
 	if (!n)
 		return 0;
 	paces_pack(list, paces_settle(list, n), &packed);
-	return add_profile(f, g->image, g->who, ids, &blob_pace, &packed, e);
+	return add_profile(f, g->image, g->who, ids, &blob_turns, &packed, e);
 }
 
 static size_t count_steps(const struct pooled_walk *list, size_t n)

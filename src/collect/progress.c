@@ -8,28 +8,28 @@
 enum {
 	THREADS_MOST = 256, /* followed at once */
 	CANDIDATES = 128,   /* words of a thread that may become watched */
-	AUTHORS = 256,      /* instructions that move words */
+	AUTHORS = 512,      /* instructions of a thread that move words */
 	SEEN_ENOUGH = 3,    /* bursts that moved a word before it is watched */
 	STANDS_STILL = 48,  /* reads: then it makes room for others */
 	FAILURES = 24,      /* reads that make no sense, in a row */
-	PLACES_MOST = 4096, /* of one word's reads */
 	RETIRED_MOST = 64,  /* words of a thread that counted once, since the last flush */
 };
 
 #define TURNS_A_NS 2 /* no core does more */
 
-/* Of what an instruction was seen to move, so much must be the one word. */
-#define MOST_OF 0.9
+/* Of what an instruction was seen to move, so much must be the word. */
+#define MOST_OF 0.5
 
 /* Where it is reset more often than that, it may be twice from one read to the next. */
 #define FAILED_MOST 0.1
 
 #define CLOCKS_DIFFER 10000 /* ns, between a thread's own and everybody's */
 
-/* An instruction that moves words, and how often it was seen to. */
+/* An instruction that moves words, since the last flush. */
 struct author {
 	struct progress_place place;
-	uint64_t times;
+	uint64_t times;          /* that it was seen to */
+	uint64_t turns, covered; /* by words that were watched, and how many of these were seen */
 };
 
 /* What was seen of a word: how often it was moved, and all that its author moved meanwhile. */
@@ -55,12 +55,9 @@ struct watched {
 	uint64_t reads, failed; /* since it is watched */
 	bool read;              /* `last`, `before` and `wall` are there */
 	uint64_t last, before, wall;
-	uint64_t fresh; /* turns that bursts have seen since then */
-	uint64_t turns;
-	/* Where the thread was, and since it stands still: that counts once it moves on. */
-	uint32_t still;
-	struct hmap still_at;
-	struct hmap at;
+	uint64_t fresh;          /* turns that bursts have seen since then */
+	uint64_t turns, covered; /* and of all turns */
+	uint32_t still;          /* reads in a row */
 	struct sightings seen_by;
 };
 
@@ -72,7 +69,7 @@ struct followed {
 	struct watched *watched[SHADOW_WATCHED];
 	VEC(struct watched *) retired;
 	struct candidate *candidates; /* CANDIDATES of them */
-	struct author *authors;       /* AUTHORS of them */
+	struct hmap authors;
 };
 
 struct follow_key {
@@ -86,28 +83,21 @@ void progress_init(struct progress *p)
 	hmap_init(&p->followed, sizeof(struct follow_key), offsetof(struct follow_key, f));
 }
 
-static void free_watched(struct watched *w)
-{
-	hmap_deinit(&w->at);
-	hmap_deinit(&w->still_at);
-	free(w);
-}
-
 static void forget_retired(struct followed *f)
 {
 	vec_each (w, &f->retired)
-		free_watched(*w);
+		free(*w);
 	f->retired.n = 0;
 }
 
 static void forget(struct followed *f)
 {
 	for (uint32_t i = 0; i < f->nwatched; i++)
-		free_watched(f->watched[i]);
+		free(f->watched[i]);
 	forget_retired(f);
 	vec_deinit(&f->retired);
+	hmap_deinit(&f->authors);
 	free(f->candidates);
-	free(f->authors);
 	free(f);
 }
 
@@ -129,7 +119,7 @@ static struct followed *follow(struct progress *p, const struct progress_thread 
 		k = hmap_put(&p->followed, &t->id, NULL);
 		k->f = xcalloc(1, sizeof *k->f);
 		k->f->candidates = xcalloc(CANDIDATES, sizeof *k->f->candidates);
-		k->f->authors = xcalloc(AUTHORS, sizeof *k->f->authors);
+		hmap_init(&k->f->authors, sizeof(struct author), offsetof(struct author, times));
 	}
 	if (!k)
 		return NULL;
@@ -138,13 +128,17 @@ static struct followed *follow(struct progress *p, const struct progress_thread 
 	return k->f;
 }
 
-/* One that finds its place taken is counted with who has it: its words then tell nothing. */
-static uint64_t count_author(struct followed *f, const struct progress_place *by, uint64_t times)
+/* NULL: there are too many. */
+static struct author *count_author(
+	struct followed *f, const struct progress_place *by, uint64_t times)
 {
-	struct author *a = &f->authors[hash_bytes(by, sizeof *by) % AUTHORS];
+	struct author *a = f->authors.n < AUTHORS ? hmap_put(&f->authors, by, NULL)
+						  : hmap_get(&f->authors, by);
 
-	a->place = *by;
-	return a->times += times;
+	if (!a)
+		return NULL;
+	a->times += times;
+	return a;
 }
 
 static void sight(
@@ -200,7 +194,7 @@ static void unwatch(struct followed *f, const struct watched *w)
 static void drop(struct followed *f, struct watched *w)
 {
 	unwatch(f, w);
-	free_watched(w);
+	free(w);
 }
 
 /* What it has told holds. */
@@ -210,7 +204,7 @@ static void retire(struct followed *f, struct watched *w)
 	if (w->turns && f->retired.n < RETIRED_MOST)
 		*vec_add(&f->retired) = w;
 	else
-		free_watched(w);
+		free(w);
 }
 
 /* What stands still makes room. */
@@ -233,9 +227,6 @@ static void watch(struct followed *f, const struct candidate *c)
 	w->step = c->step;
 	w->size = c->size;
 	w->seen_by = c->seen_by;
-	hmap_init(&w->at, sizeof(struct progress_count), offsetof(struct progress_count, count));
-	hmap_init(&w->still_at, sizeof(struct progress_count),
-		offsetof(struct progress_count, count));
 	f->watched[f->nwatched++] = w;
 	f->changed = true;
 }
@@ -249,12 +240,12 @@ void progress_moved(struct progress *p, const struct progress_thread *t,
 	const struct shadow_moved *m, const struct progress_place *by)
 {
 	struct followed *f = m->times ? follow(p, t, true) : NULL;
+	const struct author *author = f ? count_author(f, by, m->times) : NULL;
 	struct watched *w = f ? watched_at(f, m->address) : NULL;
-	struct candidate *c = f && !w ? candidate_of(f, m) : NULL;
-	uint64_t all = f ? count_author(f, by, m->times) : 0;
+	struct candidate *c = author && !w ? candidate_of(f, m) : NULL;
 
-	if (w && moves_by(m, w->step, w->size)) {
-		sight(&w->seen_by, by, m->times, all);
+	if (w && author && moves_by(m, w->step, w->size)) {
+		sight(&w->seen_by, by, m->times, author->times);
 		w->fresh += m->times;
 	} else if (w) {
 		drop(f, w);
@@ -262,7 +253,7 @@ void progress_moved(struct progress *p, const struct progress_thread *t,
 	if (!c)
 		return;
 	c->seen++;
-	sight(&c->seen_by, by, m->times, all);
+	sight(&c->seen_by, by, m->times, author->times);
 	c->bad |= !c->step || !moves_by(m, c->step, c->size);
 	if (c->seen == SEEN_ENOUGH && !c->bad && is_sole(&c->seen_by))
 		watch(f, c);
@@ -279,34 +270,6 @@ static int64_t difference(const struct watched *w, uint64_t now)
 {
 	return w->size == 8 ? (int64_t)(now - w->last)
 			    : (int32_t)((uint32_t)now - (uint32_t)w->last);
-}
-
-static void count_place(struct hmap *at, const struct progress_count *more)
-{
-	struct progress_count *c =
-		at->n < PLACES_MOST ? hmap_put(at, &more->place, NULL) : hmap_get(at, &more->place);
-
-	if (!c)
-		return;
-	c->count += more->count;
-	c->ns += more->ns;
-}
-
-/* A word that stands still may be out of use for good: only when it moves on, it was not. */
-static void move_on(struct watched *w, uint64_t turns, const struct progress_count *at)
-{
-	for (const struct progress_count *c = NULL; (c = hmap_next(&w->still_at, c));)
-		count_place(&w->at, c);
-	hmap_clear(&w->still_at);
-	count_place(&w->at, at);
-	w->turns += turns;
-	w->still = 0;
-}
-
-static void stand_still(struct watched *w, const struct progress_count *at)
-{
-	count_place(&w->still_at, at);
-	w->still++;
 }
 
 /* A thread's own time, and everybody's. */
@@ -327,24 +290,30 @@ static int64_t turns_of(const struct watched *w, uint64_t now, uint64_t ns)
 }
 
 /*
- * False: the word does not count any more. Where a thread has gone on on another CPU its own time
- * is by another clock, and may have leapt: then nothing is told of the turns.
+ * The thread's own time since it was `before`, 0: nobody knows. Where it has gone on on another CPU
+ * that is by another clock, and may have leapt.
  */
-static bool take(
-	struct watched *w, uint64_t now, const struct moment *time, const struct progress_place *at)
+static uint64_t gap_since(const struct moment *now, uint64_t before, uint64_t wall)
 {
-	const struct progress_count gap = {.place = *at, .count = 1, .ns = time->own - w->before};
-	uint64_t passed = time->wall - w->wall;
-	bool timed = w->read && gap.ns && gap.ns < passed + passed / 64 + CLOCKS_DIFFER;
-	int64_t turns = timed ? turns_of(w, now, gap.ns) : -1;
+	uint64_t own = now->own - before, passed = now->wall - wall;
 
-	if (turns > 0)
-		move_on(w, (uint64_t)turns, &gap);
-	else if (!turns)
-		stand_still(w, &gap);
-	w->reads += timed;
-	w->failed += timed && turns < 0;
-	w->failures = turns >= 0 || !timed ? 0 : w->failures + 1;
+	return before && own < passed + passed / 64 + CLOCKS_DIFFER ? own : 0;
+}
+
+/* False: the word does not count any more. Without a time nothing is told of the turns. */
+static bool take(struct watched *w, uint64_t now, const struct moment *time)
+{
+	uint64_t gap = w->read ? gap_since(time, w->before, w->wall) : 0;
+	int64_t turns = gap ? turns_of(w, now, gap) : -1;
+
+	if (turns >= 0) {
+		w->turns += (uint64_t)turns;
+		w->covered += w->fresh;
+		w->still = turns ? 0 : w->still + 1;
+	}
+	w->reads += gap > 0;
+	w->failed += gap && turns < 0;
+	w->failures = turns >= 0 || !gap ? 0 : w->failures + 1;
 	w->read = true;
 	w->last = now;
 	w->before = time->own;
@@ -354,7 +323,7 @@ static bool take(
 }
 
 void progress_read(struct progress *p, const struct progress_thread *t,
-	const struct shadow_reading *r, size_t n, uint64_t wall, const struct progress_place *at)
+	const struct shadow_reading *r, size_t n, uint64_t wall)
 {
 	const struct moment time = {.own = r->ns, .wall = wall};
 	struct followed *f = follow(p, t, false);
@@ -362,7 +331,7 @@ void progress_read(struct progress *p, const struct progress_thread *t,
 	for (size_t i = 0; f && i < n; i++) {
 		struct watched *w = watched_at(f, r->word[i][0]);
 
-		if (w && !take(w, value_of(w, r->word[i][1]), &time, at)) {
+		if (w && !take(w, value_of(w, r->word[i][1]), &time)) {
 			w->reads -= w->failures; /* it is something else since then */
 			w->failed -= w->failures;
 			retire(f, w);
@@ -385,11 +354,24 @@ bool progress_orders(struct progress *p, uint64_t thread, struct shadow_watch *o
 
 /* ---- flushing ---- */
 
-static void tell(struct progress *p, const struct followed *f, const struct watched *w)
+/* What a word has counted goes to who moved it. */
+static void credit(struct followed *f, const struct watched *w)
 {
-	if (w->turns && is_sole(&w->seen_by) && (double)w->failed <= FAILED_MOST * (double)w->reads)
-		*vec_add(&p->paces) = (struct progress_pace){
-			.by = w->seen_by.by, .who = f->who, .turns = w->turns, .at = &w->at};
+	struct author *a = hmap_get(&f->authors, &w->seen_by.by);
+
+	if (!a || w->seen_by.shared || (double)w->failed > FAILED_MOST * (double)w->reads)
+		return;
+	a->turns += w->turns;
+	a->covered += w->covered;
+}
+
+static void tell(struct progress *p, const struct followed *f, const struct author *a)
+{
+	*vec_add(&p->paces) = (struct progress_pace){.by = a->place,
+		.who = f->who,
+		.turns = a->turns,
+		.counted = a->covered < a->times ? a->covered : a->times,
+		.seen = a->times};
 }
 
 static int compare_groups(const struct progress_pace *a, uint32_t image, uint32_t who)
@@ -409,15 +391,34 @@ static int compare_paces(const void *a, const void *b)
 	return x->by.offset < y->by.offset ? -1 : x->by.offset > y->by.offset;
 }
 
+static void credit_all(struct followed *f, struct hmap *told)
+{
+	for (struct author *a = NULL; (a = hmap_next(&f->authors, a));)
+		a->turns = a->covered = 0;
+	for (uint32_t i = 0; i < f->nwatched; i++)
+		credit(f, f->watched[i]);
+	vec_each (w, &f->retired)
+		credit(f, *w);
+	for (const struct author *a = NULL; (a = hmap_next(&f->authors, a));)
+		if (a->turns)
+			hmap_put(told, &a->place, NULL);
+}
+
+/* What is known of an instruction in one thread is told of all: of others it says what was not
+ * counted. */
 void progress_settle(struct progress *p)
 {
+	struct hmap told;
+
 	p->paces.n = 0;
-	for (struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));) {
-		for (uint32_t i = 0; i < k->f->nwatched; i++)
-			tell(p, k->f, k->f->watched[i]);
-		vec_each (w, &k->f->retired)
-			tell(p, k->f, *w);
-	}
+	hmap_init(&told, sizeof(struct progress_place), sizeof(struct progress_place));
+	for (struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));)
+		credit_all(k->f, &told);
+	for (struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));)
+		for (const struct author *a = NULL; (a = hmap_next(&k->f->authors, a));)
+			if (hmap_get(&told, &a->place))
+				tell(p, k->f, a);
+	hmap_deinit(&told);
 	vec_sort(&p->paces, compare_paces);
 }
 
@@ -445,11 +446,13 @@ static void begin_anew(struct followed *f)
 	for (uint32_t i = 0; i < f->nwatched; i++) {
 		struct watched *w = f->watched[i];
 
-		w->turns = 0;
-		hmap_clear(&w->at);
-		hmap_clear(&w->still_at);
+		w->turns = w->covered = w->reads = w->failed = 0;
+		w->seen_by.own = 0;
 	}
 	forget_retired(f);
+	hmap_clear(&f->authors);
+	for (uint32_t i = 0; i < CANDIDATES; i++)
+		f->candidates[i] = (struct candidate){0};
 	f->used = false;
 }
 
@@ -478,10 +481,8 @@ size_t progress_memory(const struct progress *p)
 
 	for (const struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));) {
 		bytes += sizeof *k->f + CANDIDATES * sizeof *k->f->candidates +
-			 AUTHORS * sizeof *k->f->authors;
-		for (uint32_t i = 0; i < k->f->nwatched; i++)
-			bytes += sizeof *k->f->watched[i] +
-				 k->f->watched[i]->at.slots * sizeof(struct progress_count);
+			 k->f->authors.slots * sizeof(struct author) +
+			 (k->f->nwatched + k->f->retired.n) * sizeof(struct watched);
 	}
 	return bytes;
 }

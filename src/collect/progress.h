@@ -6,13 +6,13 @@
  * Bursts tell which words they move. A word that was moved several times, always by the same step,
  * is watched: the interpreter reads it at each burst of the thread from then on (shadow.h). What
  * goes the wrong way, too far, or by no multiple of the step was reset or is another thing by now,
- * and is left out together with its time; so is what went less far than bursts saw it go, since it
- * is moved back as well; and the end, after which it never moved. Only words
- * tell anything that a single instruction moves, and one that moves no others meanwhile:
- * else its turns are not the word's. Of values nothing is kept but the number of steps.
+ * and is left out; so is what went less far than bursts saw it go, since it is moved back as well.
+ * Words that several instructions move tell nothing. Of values nothing is kept but the number of
+ * steps.
  *
- * Turns are of all the thread's time; where its bursts began tells which part of that was the
- * procedure's own. Memory is bounded.
+ * An instruction's turns are counted while its words are watched. What share of its turns that is,
+ * bursts know: they see it move words all the time, and those among them that were counted. So all
+ * of its turns are known (as of fish that are caught, marked and caught again). Memory is bounded.
  */
 #ifndef CULPRIT_COLLECT_PROGRESS_H
 #define CULPRIT_COLLECT_PROGRESS_H
@@ -31,21 +31,13 @@ struct progress_place {
 	uint32_t image, pad;
 };
 
-/*
- * Where bursts of the thread began, and how often. Bursts come the less often the more they cost,
- * so what tells time is not their number but the time since the one before.
- */
-struct progress_count {
-	struct progress_place place;
-	uint64_t count, ns;
-};
-
 /* What became of an instruction that moves a watched word, since the last flush. */
 struct progress_pace {
 	struct progress_place by;
 	uint32_t who;
-	uint64_t turns;        /* that it made */
-	const struct hmap *at; /* struct progress_count: where the thread was meanwhile */
+	uint64_t turns;   /* that were counted */
+	uint64_t counted; /* of those that bursts saw */
+	uint64_t seen;    /* by bursts, in all */
 };
 
 struct progress {
@@ -65,7 +57,7 @@ void progress_deinit(struct progress *p);
 void progress_moved(struct progress *p, const struct progress_thread *t,
 	const struct shadow_moved *m, const struct progress_place *by);
 void progress_read(struct progress *p, const struct progress_thread *t,
-	const struct shadow_reading *r, size_t n, uint64_t wall, const struct progress_place *at);
+	const struct shadow_reading *r, size_t n, uint64_t wall);
 
 /* True and the words to watch when they are others than when it was last asked. */
 bool progress_orders(struct progress *p, uint64_t thread, struct shadow_watch *out);

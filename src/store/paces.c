@@ -13,8 +13,8 @@
  *   paces by offset, each:
  *     uleb    offset less the one before's and 1 (less 0 for the first)
  *     uleb    turns
- *     uleb    ns
- *     uleb    reads - 1
+ *     uleb    counted
+ *     uleb    seen - 1
  *
  * 1. Offsets ascend.
  * 2. The last pace ends the blob.
@@ -39,8 +39,8 @@ static int by_offset(const void *a, const void *b)
 static void add_pace(struct pace *to, const struct pace *t)
 {
 	to->turns = add(to->turns, t->turns);
-	to->ns = add(to->ns, t->ns);
-	to->reads = add(to->reads, t->reads);
+	to->counted = add(to->counted, t->counted);
+	to->seen = add(to->seen, t->seen);
 }
 
 size_t paces_settle(struct pace *list, size_t n)
@@ -65,8 +65,8 @@ void paces_pack(const struct pace *list, size_t n, struct buf *out)
 	for (size_t i = 0; i < n; i++) {
 		buf_uleb(out, i ? list[i].offset - list[i - 1].offset - 1 : list[i].offset);
 		buf_uleb(out, list[i].turns);
-		buf_uleb(out, list[i].ns);
-		buf_uleb(out, list[i].reads - 1);
+		buf_uleb(out, list[i].counted);
+		buf_uleb(out, list[i].seen - 1);
 	}
 }
 
@@ -90,8 +90,8 @@ int pace_reader_next(struct pace_reader *r, struct pace *out)
 	if (r->full || __builtin_add_overflow(r->next, cursor_uleb(&r->at), &t.offset))
 		return -EBADMSG;
 	t.turns = cursor_uleb(&r->at);
-	t.ns = cursor_uleb(&r->at);
-	if (__builtin_add_overflow(cursor_uleb(&r->at), 1, &t.reads) || r->at.failed)
+	t.counted = cursor_uleb(&r->at);
+	if (__builtin_add_overflow(cursor_uleb(&r->at), 1, &t.seen) || r->at.failed)
 		return -EBADMSG;
 	r->full = t.offset == UINT64_MAX;
 	r->next = t.offset + 1;
@@ -143,7 +143,7 @@ static int pace_weight(const void *p, size_t n, uint64_t *samples)
 	if (pace_reader_init(&reader, p, n))
 		return -EBADMSG;
 	while ((r = pace_reader_next(&reader, &t)) > 0)
-		sum = add(sum, t.reads);
+		sum = add(sum, t.seen);
 	if (!r)
 		*samples = sum;
 	return r;
@@ -155,6 +155,13 @@ static int pace_check(const void *p, size_t n)
 
 	return pace_weight(p, n, &samples);
 }
+
+const struct blob_type blob_turns = {
+	.name = "turns",
+	.merge = pace_merge,
+	.check = pace_check,
+	.weight = pace_weight,
+};
 
 const struct blob_type blob_pace = {
 	.name = "pace",

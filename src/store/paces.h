@@ -1,11 +1,10 @@
 /*
- * Paces: how often instructions were seen to run in a known time, from words in memory that count
- * (collect/progress.h): an absolute scale, which samples do not have.
+ * Paces: how often instructions ran, from words in memory that count (collect/progress.h): an
+ * absolute scale, which samples do not have.
  *
  * A profile of paces belongs to an image; offsets are file offsets of the instructions, as in PC
- * profiles. The time is that which the thread spent in the instruction's own procedure while it was
- * watched, so turns over time make a rate that holds wherever the procedure's other samples are
- * from. Merging adds up.
+ * profiles. Turns were counted in part of the time only: bursts tell in which part of what they saw
+ * the instruction do. Merging adds up.
  * Reading trusts nothing.
  */
 #ifndef CULPRIT_STORE_PACES_H
@@ -21,12 +20,14 @@ struct buf;
 
 struct pace {
 	uint64_t offset;
-	uint64_t turns; /* how often it ran */
-	uint64_t ns;    /* in its procedure */
-	uint64_t reads; /* that were in the procedure: what the time is told from; never 0 */
+	uint64_t turns;   /* that were counted */
+	uint64_t counted; /* of those that bursts saw */
+	uint64_t seen;    /* by bursts, in all; never 0 */
 };
 
-/* Registered by the store; its weight is the sum of reads. */
+/* Registered by the store; its weight is the sum of what was seen. */
+extern const struct blob_type blob_turns;
+/* What older databases have: turns, and the ns and reads that they were counted in. */
 extern const struct blob_type blob_pace;
 
 /* Sorts a list by offset and adds up what has the same one; returns how many are left. */

@@ -259,6 +259,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_anchor);
 	store_register(s, &blob_walk);
 	store_register(s, &blob_pace);
+	store_register(s, &blob_turns);
 	store_register(s, &blob_exact);
 	store_register(s, &blob_path);
 	store_register(s, &blob_context);

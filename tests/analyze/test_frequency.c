@@ -206,24 +206,21 @@ static void nothing_at_all(void **state)
 }
 
 /*
- * The nested loops with a word that the block of one side of the diamond moves: what it tells of a
- * part of the procedure's time. Cycles stand for ns.
+ * The nested loops with a word that the block of one side of the diamond moves, of whose turns a
+ * part was counted. Cycles stand for ns.
  */
 static void solve_paced(double part, double factor, struct run *r, struct frequency **f)
 {
 	static const struct machine_block m[] = {
 		{0, 3}, {0.9, 2}, {0.3, 4}, {0, 30}, {0, 3}, {0.99, 3}, {0, 1}};
-	struct pace pace = {.reads = 500};
+	struct pace pace = {.seen = 1000, .counted = (uint64_t)(1000 * part)};
 	struct err e = {0};
-	double time;
 
 	assemble(nested);
 	run_init(r, "nested");
 	run(r, m, 1000000);
 	r->ev.clock = true;
-	time = (double)r->ev.total * r->ev.period;
 	pace.offset = r->ev.flow->blocks[3].start;
-	pace.ns = (uint64_t)(part * time);
 	pace.turns = (uint64_t)(part * factor * r->block[3]);
 	r->ev.paces = &pace;
 	r->ev.npaces = 1;
@@ -246,7 +243,7 @@ static void words_that_count_tell_the_scale(void **state)
 	run_deinit(&r);
 }
 
-/* The rest of the time the procedure may do other things. */
+/* The rest may be something else. */
 static void words_seen_for_a_while_tell_nothing(void **state)
 {
 	struct frequency *f;

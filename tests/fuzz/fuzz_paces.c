@@ -15,12 +15,12 @@ static bool read_paces(const uint8_t *p, size_t n, pace_list *out)
 	int got = pace_reader_init(&r, p, n);
 
 	while (!got && (got = pace_reader_next(&r, &pace)) > 0) {
-		require(pace.reads);
+		require(pace.seen);
 		require(!out->n || out->p[out->n - 1].offset < pace.offset);
 		*vec_add(out) = pace;
 		got = 0;
 	}
-	require(!got == !blob_pace.check(p, n));
+	require(!got == !blob_turns.check(p, n));
 	return !got;
 }
 
@@ -42,5 +42,5 @@ static bool repack(const uint8_t *p, size_t n, struct buf *again)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	return fuzz_two(&blob_pace, repack, data, size);
+	return fuzz_two(&blob_turns, repack, data, size);
 }

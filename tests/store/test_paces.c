@@ -33,7 +33,7 @@ static void packs(void **state)
 		b.n = 0;
 		paces_pack(list + from, n - from, &b);
 		assert_reads(&b, list + from, n - from);
-		assert_whole(&blob_pace, &b);
+		assert_whole(&blob_turns, &b);
 	}
 	buf_deinit(&b);
 }
@@ -67,10 +67,10 @@ static void refused(void **state)
 	};
 
 	(void)state;
-	assert_refused(&blob_pace, bad, sizeof bad / sizeof *bad);
+	assert_refused(&blob_turns, bad, sizeof bad / sizeof *bad);
 	/* What they are variations of. */
-	assert_int_equal(blob_pace.check("\x00", 1), 0);
-	assert_int_equal(blob_pace.check("\x01\x01\x01\x07\x00", 5), 0);
+	assert_int_equal(blob_turns.check("\x00", 1), 0);
+	assert_int_equal(blob_turns.check("\x01\x01\x01\x07\x00", 5), 0);
 }
 
 static void merges(void **state)
@@ -87,9 +87,9 @@ static void merges(void **state)
 	assert_int_equal(paces_settle(NULL, 0), 0);
 	paces_pack(some, 2, &a);
 	paces_pack(more, 2, &b);
-	blob_merge(&blob_pace, &a, &b, &out);
+	blob_merge(&blob_turns, &a, &b, &out);
 	assert_reads(&out, both, 3);
-	assert_int_equal(blob_weight(&blob_pace, &out), 16);
+	assert_int_equal(blob_weight(&blob_turns, &out), 16);
 	buf_deinit(&a);
 	buf_deinit(&b);
 	buf_deinit(&out);
@@ -101,7 +101,7 @@ static void in_a_database(void **state)
 	struct buf b = {0};
 
 	paces_pack(list, 1, &b);
-	assert_no_samples_of_their_own(*state, &blob_pace, &b, &b);
+	assert_no_samples_of_their_own(*state, &blob_turns, &b, &b);
 	buf_deinit(&b);
 }
 
