@@ -9,15 +9,6 @@
 #include "edit/variable.h"
 #include "isa/reference.h"
 
-/* Where the code on an edge goes. */
-enum place {
-	PLACE_FALL,   /* behind its source */
-	PLACE_BEFORE, /* before the last instruction of its source */
-	PLACE_TARGET, /* at the start of its target, which has no other way in */
-	PLACE_ENTER,  /* before the label of its target, for those who come from outside */
-	PLACE_STUB,   /* on its own, with a jump to the target */
-};
-
 /* Code that is to be put behind the piece. */
 struct stub {
 	uint32_t edge, label;
@@ -39,6 +30,7 @@ struct maker {
 	size_t nedges;         /* insertions on edges, which come first */
 	VEC(struct stub) stubs;
 	VEC(struct part) parts;
+	uint32_t *stub_on; /* by edge: the label of its stub, GRAPH_NONE */
 	struct snippet_code code;
 	struct err *err;
 	int failed;
@@ -71,35 +63,6 @@ static const struct insertion *on_edge(const struct maker *m, uint32_t edge)
 			high = middle;
 	}
 	return low < m->nedges && list[low].number == edge ? &list[low] : NULL;
-}
-
-/* Whether there is no way into the block but this edge and those that share its code. */
-static bool is_only_way(const struct function *f, uint32_t block, uint32_t edge)
-{
-	uint32_t group = edit_edge_group(&f->public, edge);
-
-	graph_each_in (other, &f->public.flow->graph, block)
-		if (edit_edge_group(&f->public, *other) != group)
-			return false;
-	return true;
-}
-
-static enum place place_of(const struct function *f, uint32_t edge)
-{
-	const struct flow *flow = f->public.flow;
-	const struct graph_edge *ends = &flow->graph.edge[edge];
-	uint8_t kind = flow->edge_kind[edge];
-
-	if (ends->from == flow->entry_node)
-		return PLACE_ENTER;
-	if (kind == FLOW_EDGE_FALL)
-		return PLACE_FALL;
-	bool branches = flow->blocks[ends->from].end == FLOW_BRANCHES;
-	if (ends->to == flow->exit_node)
-		return branches ? PLACE_STUB : PLACE_BEFORE;
-	if (kind == FLOW_EDGE_JUMP && !branches)
-		return PLACE_BEFORE;
-	return is_only_way(f, ends->to, edge) ? PLACE_TARGET : PLACE_STUB;
 }
 
 /* ---- items ---- */
@@ -223,8 +186,8 @@ static uint32_t insn_of(const struct maker *m, uint32_t edge)
 	const struct graph_edge *ends = &m->flow->graph.edge[edge];
 	const struct flow *flow = m->flow;
 
-	if (ends->from == flow->entry_node || place_of(m->f, edge) == PLACE_FALL ||
-		place_of(m->f, edge) == PLACE_TARGET)
+	if (ends->from == flow->entry_node || edge_place(m->e, m->f, edge) == PLACE_FALL ||
+		edge_place(m->e, m->f, edge) == PLACE_TARGET)
 		return flow->blocks[ends->to].first;
 	return flow->blocks[ends->from].first + flow->blocks[ends->from].count - 1;
 }
@@ -236,7 +199,7 @@ static struct snippet_place scratch_on(const struct maker *m, uint32_t edge)
 	uint32_t insn = insn_of(m, edge);
 	struct snippet_place place;
 
-	if (ends->to == m->flow->exit_node || place_of(m->f, edge) == PLACE_BEFORE)
+	if (ends->to == m->flow->exit_node || edge_place(m->e, m->f, edge) == PLACE_BEFORE)
 		place = scratch_before(m->e, m->f, insn);
 	else
 		place = scratch_into(m->e, m->f, ends->to);
@@ -267,22 +230,34 @@ static uint32_t new_label(struct maker *m, uint32_t edge)
 	return label;
 }
 
+#define NOT_YET UINT32_MAX /* where a stub is */
+
+static uint32_t add_stub(struct maker *m, uint32_t edge)
+{
+	uint32_t label = new_label(m, edge);
+
+	m->b->labels.p[label] = NOT_YET;
+	m->stub_on[edge] = label;
+	*vec_add(&m->stubs) = (struct stub){edge, label};
+	return label;
+}
+
 /* The label that an edge goes to; a stub is ordered where one is needed. */
 static uint32_t label_of(struct maker *m, uint32_t edge)
 {
 	uint32_t to = m->flow->graph.edge[edge].to;
 
-	if (place_of(m->f, edge) != PLACE_STUB || !on_edge(m, edge))
+	if (edge_place(m->e, m->f, edge) != PLACE_STUB || !on_edge(m, edge))
 		return to == m->flow->exit_node ? LABEL_OUTSIDE : to;
-	uint32_t label = new_label(m, edge);
-	*vec_add(&m->stubs) = (struct stub){edge, label};
-	return label;
+	return add_stub(m, edge);
 }
 
 static void finish_stubs(struct maker *m)
 {
 	vec_each (s, &m->stubs) {
 		uint32_t to = m->flow->graph.edge[s->edge].to;
+		if (m->b->labels.p[s->label] != NOT_YET)
+			continue;
 		m->b->labels.p[s->label] = (uint32_t)m->b->items.n;
 		add_edge_code(m, s->edge);
 		if (to == m->flow->exit_node)
@@ -308,10 +283,17 @@ static void finish_parts(struct maker *m)
 
 /* ---- blocks ---- */
 
-static bool goes_on(const struct flow_block *b)
+/* One of the stubs for a block that nobody falls into lies before it, and needs no jump. */
+static void place_stub(struct maker *m, uint32_t k)
 {
-	return b->end == FLOW_FALLS || b->end == FLOW_CALLS || b->end == FLOW_BRANCHES ||
-	       b->end == FLOW_TRAPS;
+	graph_each_in (edge, &m->flow->graph, k) {
+		uint32_t label = m->stub_on[*edge];
+		if (label == GRAPH_NONE || m->b->labels.p[label] != NOT_YET)
+			continue;
+		m->b->labels.p[label] = (uint32_t)m->b->items.n;
+		add_edge_code(m, *edge);
+		return;
+	}
 }
 
 /* Ways in that carry code and do not come from the procedure's own branches. */
@@ -321,7 +303,7 @@ static void enter_block(struct maker *m, uint32_t k, bool fallen_into)
 
 	graph_each_in (it, &m->flow->graph, k) {
 		uint32_t edge = *it, group = edit_edge_group(&m->f->public, edge);
-		enum place place = place_of(m->f, edge);
+		enum edge_place place = edge_place(m->e, m->f, edge);
 		if (!on_edge(m, edge))
 			continue;
 		if (place == PLACE_ENTER && !inline_taken) {
@@ -329,13 +311,14 @@ static void enter_block(struct maker *m, uint32_t k, bool fallen_into)
 			add_edge_code(m, edge);
 			inline_taken = true;
 		} else if (place == PLACE_ENTER) {
-			uint32_t label = new_label(m, edge);
-			*vec_add(&m->stubs) = (struct stub){edge, label};
+			add_stub(m, edge);
 		} else if (place == PLACE_STUB && group == edge &&
 			   m->flow->edge_kind[edge] == FLOW_EDGE_TABLE) {
 			label_of(m, edge);
 		}
 	}
+	if (!inline_taken)
+		place_stub(m, k);
 }
 
 static void start_block(struct maker *m, uint32_t k)
@@ -344,14 +327,14 @@ static void start_block(struct maker *m, uint32_t k)
 	if (!m->nedges)
 		return;
 	graph_each_in (edge, &m->flow->graph, k)
-		if (place_of(m->f, *edge) == PLACE_TARGET)
+		if (edge_place(m->e, m->f, *edge) == PLACE_TARGET)
 			add_edge_code(m, *edge);
 }
 
 static void leave_block(struct maker *m, uint32_t k)
 {
 	graph_each_out (edge, &m->flow->graph, k)
-		if (place_of(m->f, *edge) == PLACE_BEFORE)
+		if (edge_place(m->e, m->f, *edge) == PLACE_BEFORE)
 			add_edge_code(m, *edge);
 }
 
@@ -386,14 +369,31 @@ static bool is_branch(const struct flow_insn *i)
 	return i->kind == INSN_JUMP || i->kind == INSN_BRANCH;
 }
 
+/* What is on the edge comes behind the branch, which goes past it where it was not taken. */
+static void turn_around(struct maker *m, uint32_t edge, uint32_t insn)
+{
+	uint32_t past = (uint32_t)m->b->labels.n;
+
+	*vec_add(&m->b->labels) = NOT_YET;
+	add_item(m, ITEM_UNLESS, insn)->label = past;
+	add_edge_code(m, edge);
+	add_item(m, ITEM_JUMP, insn)->label = m->flow->graph.edge[edge].to;
+	m->b->labels.p[past] = (uint32_t)m->b->items.n;
+}
+
 static void add_branch(struct maker *m, uint32_t k, uint32_t insn)
 {
 	uint32_t label = LABEL_OUTSIDE;
 
 	graph_each_out (edge, &m->flow->graph, k) {
 		uint8_t kind = m->flow->edge_kind[*edge];
-		if (kind == FLOW_EDGE_JUMP || kind == FLOW_EDGE_TAIL)
-			label = label_of(m, *edge);
+		if (kind != FLOW_EDGE_JUMP && kind != FLOW_EDGE_TAIL)
+			continue;
+		if (edge_place(m->e, m->f, *edge) == PLACE_AROUND && on_edge(m, *edge)) {
+			turn_around(m, *edge, insn);
+			return;
+		}
+		label = label_of(m, *edge);
 	}
 	add_item(m, ITEM_BRANCH, insn)->label = label;
 }
@@ -433,7 +433,7 @@ static void make_block(struct maker *m, uint32_t k, uint32_t next)
 	} else {
 		add_copy(m, from, last + 1);
 	}
-	if (goes_on(b) && !(b->marks & FLOW_PADDING))
+	if (edge_falls(b))
 		fall(m, k, next, last);
 }
 
@@ -459,7 +459,7 @@ static void make_piece(struct maker *m, const struct range *range, struct piece 
 		if (m->nedges)
 			enter_block(m, k, falls);
 		make_block(m, k, ends ? GRAPH_NONE : k + 1);
-		falls = goes_on(&flow->blocks[k]);
+		falls = edge_falls(&flow->blocks[k]);
 	}
 	finish_stubs(m);
 	finish_parts(m);
@@ -497,6 +497,7 @@ int body_create(struct edit *e, struct function *f, struct body **out, struct er
 	b->labels.n = m.flow->nblocks;
 	b->pieces = xcalloc(p->nranges, sizeof *b->pieces);
 	b->npieces = p->nranges;
+	m.stub_on = m.nedges ? graph_numbers(m.flow->graph.edges, GRAPH_NONE) : NULL;
 	vec_reserve(&b->items, (size_t)m.flow->nblocks * 2);
 	for (uint32_t r = 0; r < p->nranges && !m.failed; r++) {
 		m.next_before = m.nedges;
@@ -505,6 +506,7 @@ int body_create(struct edit *e, struct function *f, struct body **out, struct er
 	vec_sort(&b->ways, by_edge);
 	vec_deinit(&m.stubs);
 	vec_deinit(&m.parts);
+	free(m.stub_on);
 	snippet_code_deinit(&m.code);
 	if (m.failed) {
 		body_destroy(b);

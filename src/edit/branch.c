@@ -120,3 +120,40 @@ void branch_write(const uint8_t *code, const struct flow_insn *i, bool grown, ui
 			out[i->length - 1] = (uint8_t)(target - at - i->length);
 	}
 }
+
+/* Where the condition is told: in the low bits of the last byte of the opcode. */
+static const uint8_t *condition_of(const uint8_t *code, const struct flow_insn *i)
+{
+	enum branch_shape shape = branch_shape(code, i);
+	const uint8_t *op = code + i->length - (shape == BRANCH_LONG ? 5 : 2);
+
+	if (shape == BRANCH_LONG)
+		return i->length >= 6 && op[-1] == 0x0f && (*op & 0xf0) == 0x80 ? op : NULL;
+	return shape == BRANCH_SHORT && (*op & 0xf0) == 0x70 ? op : NULL;
+}
+
+bool branch_turns(const uint8_t *code, const struct flow_insn *i)
+{
+	return condition_of(code, i) != NULL;
+}
+
+uint32_t branch_turned_size(bool grown)
+{
+	return grown ? 6 : 2;
+}
+
+void branch_write_turned(const uint8_t *code, const struct flow_insn *i, bool grown, uint64_t at,
+	uint64_t target, uint8_t *out)
+{
+	uint8_t condition = (*condition_of(code, i) ^ 1) & 0x0f;
+	uint32_t size = branch_turned_size(grown);
+
+	if (grown) {
+		out[0] = 0x0f;
+		out[1] = 0x80 | condition;
+		put_far(out + size, at + size, target);
+	} else {
+		out[0] = 0x70 | condition;
+		out[1] = (uint8_t)(target - at - size);
+	}
+}

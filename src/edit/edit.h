@@ -115,6 +115,12 @@ void edit_after_call(struct edit *e, struct edit_function *f, uint32_t insn,
 /* False for edges that nobody can put code on: unseen ones to the exit. */
 bool edit_edge_carries(const struct edit_function *f, uint32_t edge);
 
+/* How code on an edge is come to: in line; behind its branch, with a jump more; or by a branch and
+ * a jump. */
+enum edit_way { EDIT_IN_LINE, EDIT_AROUND, EDIT_ASIDE };
+enum edit_way edit_edge_way(
+	const struct edit *e, const struct edit_function *f, uint32_t edge);
+
 /*
  * Edges of several jumps through one table cannot be told apart: code on one of them runs on all
  * those that lead from these jumps to the same block. Returns the lowest of them; for all other

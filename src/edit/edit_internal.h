@@ -28,6 +28,7 @@ struct variable;
 enum item_kind {
 	ITEM_COPY,    /* instructions as they were, but for displacements and calls */
 	ITEM_BRANCH,  /* a direct jump or branch of the old code */
+	ITEM_UNLESS,  /* a branch that is turned around: to a label, where the old one would go on */
 	ITEM_JUMP,    /* one that is added: to a label */
 	ITEM_LEAVE,   /* one that is added: to where an instruction goes out of the function */
 	ITEM_FALL,    /* one that is added: to what lies behind an instruction */
@@ -83,6 +84,24 @@ struct body {
 	VEC(struct snippet_shift) shifts;
 };
 
+/* ---- edges (edge.c) ---- */
+
+/* Where the code on an edge goes. */
+enum edge_place {
+	PLACE_FALL,   /* behind its source */
+	PLACE_BEFORE, /* before the last instruction of its source */
+	PLACE_TARGET, /* at the start of its target, which has no other way in */
+	PLACE_ENTER,  /* before the label of its target, for those who come from outside */
+	PLACE_AROUND, /* behind the branch, which is turned around */
+	PLACE_STUB,   /* on its own, with a jump to the target if it cannot be right before it */
+};
+
+enum edge_place edge_place(const struct edit *e, const struct function *f, uint32_t edge);
+/* Whether control goes on behind a block. */
+bool edge_falls(const struct flow_block *b);
+
+/* ---- making them ---- */
+
 int body_create(struct edit *e, struct function *f, struct body **out, struct err *err);
 void body_destroy(struct body *b);
 
@@ -110,6 +129,12 @@ uint32_t branch_size(const uint8_t *code, const struct flow_insn *i, bool grown)
 void branch_write(const uint8_t *code, const struct flow_insn *i, bool grown, uint64_t at,
 	uint64_t target, uint8_t *out);
 void jump_write(bool grown, uint64_t at, uint64_t target, uint8_t *out); /* 2 or 5 bytes */
+
+/* The same branch, taken where the old one is not. */
+bool branch_turns(const uint8_t *code, const struct flow_insn *i); /* it can be had */
+uint32_t branch_turned_size(bool grown);
+void branch_write_turned(const uint8_t *code, const struct flow_insn *i, bool grown, uint64_t at,
+	uint64_t target, uint8_t *out);
 
 /* ---- functions ---- */
 

@@ -26,6 +26,8 @@ static void set_size(const struct edit *e, const struct flow *flow, struct item 
 
 	if (i->kind == ITEM_BRANCH)
 		i->size = branch_size(edit_code(e, insn->address, insn->length), insn, i->grown);
+	else if (i->kind == ITEM_UNLESS)
+		i->size = branch_turned_size(i->grown);
 	else if (!is_fixed_size(i))
 		i->size = i->grown ? LONG_JUMP : SHORT_JUMP;
 }
@@ -185,7 +187,8 @@ static uint64_t moved_insn(const struct function *f, uint32_t k, uint64_t old)
 
 	for (const struct item *i = first; i < b->items.p + b->items.n; i++) {
 		uint64_t start = insns[i->insn].address;
-		bool holds = i->kind == ITEM_BRANCH || i->kind == ITEM_CHANGED
+		bool holds = i->kind == ITEM_BRANCH || i->kind == ITEM_UNLESS ||
+					     i->kind == ITEM_CHANGED
 				     ? old == start
 				     : i->kind == ITEM_COPY && old - start < i->size;
 		if (holds)
@@ -334,6 +337,9 @@ static void write_item(struct writer *w, const struct item *i, uint64_t at, uint
 	else if (i->kind == ITEM_BRANCH)
 		branch_write(edit_code(w->e, insn->address, insn->length), insn, i->grown, at,
 			target_of(w, i), out);
+	else if (i->kind == ITEM_UNLESS)
+		branch_write_turned(edit_code(w->e, insn->address, insn->length), insn, i->grown,
+			at, target_of(w, i), out);
 	else
 		jump_write(i->grown, at, target_of(w, i), out);
 }

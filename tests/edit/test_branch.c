@@ -36,6 +36,32 @@ static uint64_t follow(const uint8_t *out, size_t n, uint64_t at, bool taken)
 	return at;
 }
 
+static uint8_t condition(const uint8_t *code, size_t n)
+{
+	return (n >= 6 && code[n - 6] == 0x0f ? code[n - 5] : code[n - 2]) & 0x0f;
+}
+
+/* Goes past 100 bytes, or far, where the old one is not taken; else on. */
+static void check_turned(const uint8_t *code, const struct flow_insn *i)
+{
+	bool turns = i->kind == INSN_BRANCH && code[0] != 0xc7 &&
+		     branch_shape(code, i) != BRANCH_COUNT; /* not xbegin */
+	uint8_t out[32];
+
+	assert_int_equal(branch_turns(code, i), turns);
+	for (int grown = 0; turns && grown < 2; grown++) {
+		uint32_t size = branch_turned_size(grown);
+		uint64_t target = NEW + (grown ? 1 << 20 : 100);
+		struct insn old, insn;
+		branch_write_turned(code, i, grown, NEW, target, out);
+		assert_int_equal(isa_decode(out, size, NEW, &insn), 0);
+		assert_int_equal(isa_decode(code, i->length, OLD, &old), 0);
+		assert_int_equal(insn.length, size);
+		assert_int_equal(insn.target, target);
+		assert_int_equal(out[grown] & 0x0f, (condition(code, i->length) ^ 1));
+	}
+}
+
 static void check(const char *bytes, size_t n, enum branch_shape shape)
 {
 	const uint8_t *code = (const uint8_t *)bytes;
@@ -53,6 +79,7 @@ static void check(const char *bytes, size_t n, enum branch_shape shape)
 		if (!jump)
 			assert_int_equal(follow(out, size, NEW, false), NEW + size);
 	}
+	check_turned(code, &i);
 	uint8_t out[32];
 	branch_write(code, &i, false, NEW, NEW + 100, out);
 	assert_int_equal(branch_size(code, &i, false), n);
