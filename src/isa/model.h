@@ -41,6 +41,7 @@ struct model_limits {
 	unsigned integers, vectors;            /* physical registers */
 	unsigned integer_moves, vector_moves;  /* eliminated at renaming in a cycle; 0: none is */
 	unsigned nqueues, queue[MODEL_QUEUES]; /* entries of the schedulers */
+	bool renames_memory; /* loads of what was just stored at the same address take no time */
 };
 const struct model_limits *model_limits(const struct model *);
 

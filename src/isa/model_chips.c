@@ -27,7 +27,8 @@
 	.integer_moves = 5, .vector_moves = 5, .nqueues = 1, .queue = {160}
 #define GOLDEN_COVE                                                                    \
 	.width = 6, .retire = 8, .window = 512, .load_queue = 192, .store_queue = 114, \
-	.integer_moves = 6, .vector_moves = 6, .nqueues = 3, .queue = {112, 72, 48}
+	.integer_moves = 6, .vector_moves = 6, .nqueues = 3, .queue = {112, 72, 48},   \
+	.renames_memory = true
 #define ZEN2                                                                                       \
 	.width = 6, .retire = 8, .window = 224, .integers = 180, .vectors = 160, .load_queue = 44, \
 	.store_queue = 48, .integer_moves = 6, .vector_moves = 4, .nqueues = 3,                    \

@@ -252,9 +252,26 @@ static uint32_t operands(struct scoreboard *s, const struct model_insn *in, uint
 	return ready;
 }
 
-/* Without corrections memory is as llvm-mca has it: stores begin in order, and after loads. */
+/*
+ * Whether a load does nothing but take what a store has, which some cores do when renaming. Wide
+ * enough must the store be, and its address written in the same way.
+ */
+static bool is_renamed(const struct scoreboard *s, const struct model_insn *in,
+	const struct model_place *p, uint32_t position, const struct stored *w)
+{
+	uint32_t index;
+
+	return s->limits->renames_memory && in->nplaces == 1 && !p->stores && in->nwrites == 1 &&
+	       in->write[0].reg < 16 && p->size == w->size &&
+	       place_symbol(s, p, position, &index).plus == w->base.plus;
+}
+
+/*
+ * Without corrections memory is as llvm-mca has it: stores begin in order, and after loads. A load
+ * that is renamed waits for nothing; *renamed becomes when its value is there.
+ */
 static uint32_t memory(struct scoreboard *s, const struct model_insn *in, uint32_t position,
-	uint32_t ready, uint32_t round, struct scoreboard_insn *out)
+	uint32_t ready, uint32_t round, uint32_t *renamed, struct scoreboard_insn *out)
 {
 	for (unsigned i = 0; i < in->nplaces; i++) {
 		const struct model_place *p = &in->place[i];
@@ -265,7 +282,9 @@ static uint32_t memory(struct scoreboard *s, const struct model_insn *in, uint32
 		} else if (p->loads) {
 			const struct stored *w = find_store(s, p, position);
 
-			if (w)
+			if (w && is_renamed(s, in, p, position, w))
+				*renamed = w->complete - 1;
+			else if (w)
 				wait_for(s, &ready, w->complete, w->number, round, SCOREBOARD_STORE,
 					out);
 		}
@@ -422,16 +441,19 @@ static void execute(struct scoreboard *s, const struct model_insn *in, const str
 {
 	uint32_t round = (uint32_t)(number / (int64_t)s->n);
 	bool pushes = in->moved < 16 && in->by < 0 && in->nplaces && in->place[0].stores;
+	uint32_t renamed = 0;
 
 	if (in->flags & MODEL_SERIALISING)
 		later(&out->ready, s->last_complete, out, SCOREBOARD_ORDER);
 	out->ready = operands(s, in, out->ready, round, out);
 	if (pushes) /* the address is that of the new top */
 		follow_registers(s, in);
-	out->ready = memory(s, in, p->position, out->ready, round, out);
+	out->ready = memory(s, in, p->position, out->ready, round, &renamed, out);
 	out->issue = s->ideal ? out->ready : issue(s, p, out->ready, out);
 	out->complete = out->issue + (in->latency ? in->latency : 1);
 	write_registers(s, in, out->issue, number);
+	if (renamed)
+		s->ready[in->write[0].reg] = renamed;
 	for (unsigned k = 0; k < in->nplaces; k++)
 		if (in->place[k].stores && !s->plain)
 			remember_store(s, &in->place[k], p->position, out->complete, number);

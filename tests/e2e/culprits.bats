@@ -53,9 +53,10 @@ accused() { # FIRST
 	fi
 }
 
-judge() { # LOOP
+judge() { # LOOP [FIRST: instead of the list's]
 	local loop first acquitted got name
 	read -r loop first acquitted < <(awk -v n="$1" '$1 == n' "$list")
+	first=${2:-$first}
 	explain "$loop"
 	if [ "$(jq -r .scale out.json)" = relative ] && [ "$first" != static ]; then
 		echo "$loop: the machine is too restless to know the scale"
@@ -79,11 +80,21 @@ judge() { # LOOP
 	judge chase_pages
 }
 
+# Nanoseconds a round, the least of three.
+round() { # LOOP
+	for _ in 1 2 3; do "$programs/culprits" "$1" 0.1; done | sort -n | head -1 | cut -d' ' -f1
+}
+
 # bats test_tags=plain
 @test "loads behind stores" {
 	judge forward_blocked
 	judge forward_fits
-	judge alias_4k
+	# Some chips compare whole addresses in time: then nobody is to blame.
+	if awk "BEGIN { exit !($(round alias_4k) > 1.3 * $(round alias_none)) }"; then
+		judge alias_4k
+	else
+		judge alias_4k static
+	fi
 	judge alias_none
 }
 

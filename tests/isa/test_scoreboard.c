@@ -135,6 +135,25 @@ static void test_memory(void **state)
 	assert_false(same.out[2].carried);
 }
 
+/*
+ * mov %rax,(%rbx); mov (%rbx),%rax; add $1,%rax: what is stored need not reach the cache first, and
+ * loads of all of it take no time. mov %eax,(%rbx) in its place is too narrow for that.
+ */
+static void test_forwarding(void **state)
+{
+	struct run whole = LOOP("sapphirerapids", "\x48\x89\x03\x48\x8b\x03\x48\x83\xc0\x01"),
+		   narrow = LOOP("sapphirerapids", "\x89\x03\x48\x8b\x03\x48\x83\xc0\x01"),
+		   before = LOOP("icelake", "\x48\x89\x03\x48\x8b\x03\x48\x83\xc0\x01");
+	struct run count = LOOP("sapphirerapids", "\x48\xff\x03");
+
+	(void)state;
+	assert_true(whole.sum.cycles <= 2);
+	assert_true(narrow.sum.cycles >= 6 && narrow.sum.cycles <= 8);
+	assert_int_equal(narrow.out[1].wait, SCOREBOARD_STORE);
+	assert_true(before.sum.cycles >= 6 && before.sum.cycles <= 8);
+	assert_true(count.sum.cycles >= 5 && count.sum.cycles <= 8);
+}
+
 /* push %rax; pop %rbx: no wait for rsp, but pop loads what push stored. */
 static void test_stack(void **state)
 {
@@ -292,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_pointer_chase),
 		cmocka_unit_test(test_late_operand),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_forwarding),
 		cmocka_unit_test(test_stack),
 		cmocka_unit_test(test_fusion),
 		cmocka_unit_test(test_divide),

@@ -96,7 +96,8 @@ LOOP(store_burst, "	xorl %ecx, %ecx\n",
 		".if i == " #count " - 1\n	decq %rdi\n	jz 2f\n.endif\n"                         \
 		".set next, (i * 5 + 3) & (" #count " - 1)\n"                                   \
 		"	jmp 1b + next * " #space "\n"                                           \
-		".rept (" #space " - 32) / 10\n	nopw %cs:0x200(%rax,%rax)\n.endr\n"           \
+		".rept (" #space " - 32) / 15\n"                                                \
+		".rept 5\n.byte 0x66\n.endr\n	nopw %cs:0x200(%rax,%rax)\n.endr\n"             \
 		".set i, i + 1\n.endr\n"                                                        \
 		"2:	ret\n.size " #name ",.-" #name "\n")
 CODE(code_lines, 2048, 64);  /* 128 KB: more than the first cache holds, in few pages */
