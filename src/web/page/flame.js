@@ -2,7 +2,7 @@
 
 import { h, base, hue, number, percent } from "./dom.js";
 
-const ROW = 19, LEAST = 1.5, DEEPEST = 400;
+const ROW = 19, LEAST = 3, DEEPEST = 400;
 
 // What a box is: its node, the way to it, and where it is drawn.
 function boxes(root, width) {
