@@ -84,7 +84,9 @@ below_by_us() {
 	cp "$programs/callers" callers
 	perf_record --call-graph dwarf,4096 -o dwarf.data ./callers 0.3
 	same dwarf.data callers
-	[ "$(below_by_us)" = "$(below_by_perf dwarf.data)" ]
+	# Two unwinders need not agree on every single instruction: one sample in a hundred may differ.
+	paste <(below_by_us) <(below_by_perf dwarf.data) |
+		awk '{ for (i = 1; i <= 3; i++) if (($i - $(i + 3)) ^ 2 > 9) exit 1; exit $1 + $2 + $3 < 200 }'
 	"$CULPRIT" export -i "$db" -f folded | grep -q '^_start;'
 	gcc -O1 -I"$root/tests/e2e/programs" -o callers "$root/tests/e2e/programs/callers.c" -lpthread
 	import dwarf.data
