@@ -329,7 +329,7 @@ static void next_event(struct live *l)
 {
 	struct top *t = l->top;
 
-	/* The second of those that are selected comes first then: all have their turn. */
+	/* The last of those that are selected comes first then: all have their turn. */
 	if (t->report.nevents < 2)
 		return;
 	free(l->sort);

@@ -5,10 +5,11 @@ setup() {
 	load lib
 	common_setup
 	export HOME=$BATS_TEST_TMPDIR # whose ~/.debug has nothing
+	perf record -q -o probe.data true 2>/dev/null || skip "perf cannot record here"
 }
 
 perf_record() { # [OPTION...] COMMAND...
-	perf record -q -N -F 999 "$@" 2>/dev/null || skip "perf cannot record here"
+	perf record -q -N -F 999 "$@" 2>perf.said || { cat perf.said; return 1; }
 }
 
 import() { # FILE
