@@ -21,9 +21,12 @@
 #define RING_BYTES       ((size_t)512 << 10)
 #define RING_WITH_STACKS ((size_t)8 << 20)
 
-/* Bytes of stacks that come through rings, and what they may take of samples and a second. */
+/*
+ * Bytes of stacks that come through rings, and what they may take of samples and a second. The part
+ * is a prime: where a probe is met by several callers in turn, each of them gets its stack.
+ */
 #define STACK_BYTES     16384
-#define STACKS_PART     4
+#define STACKS_PART     5
 #define STACKS_A_SECOND 300
 
 /* What this kernel's perf_event_attr knows. */
