@@ -360,12 +360,14 @@ uint32_t call_map_learn(struct call_map *m, const struct call_prefix *prefix, en
 	const struct call_frame *frames, size_t n)
 {
 	uint32_t root = place_prefix(m, prefix), node;
+	size_t shared;
 
-	m->last.n = prefix ? 0 : shared_frames(m, kind, frames, n);
+	shared = m->last.n = prefix ? 0 : shared_frames(m, kind, frames, n);
 	m->last_kind = kind;
 	while (m->last.n < n)
 		add_lesson(m, root, kind, &frames[n - 1 - m->last.n]);
-	for (size_t i = 0; i < n; i++)
+	/* Frames that are still those of the last stack were counted with it. */
+	for (size_t i = shared < n ? shared : n - 1; i < n; i++)
 		count_lesson(m, i, i == n - 1);
 	node = n ? m->last.p[n - 1].node : root;
 	if (prefix)
@@ -542,4 +544,5 @@ void call_map_pack_fresh(const struct call_map *m, struct buf *out)
 void call_map_settle(struct call_map *m)
 {
 	m->fresh.n = 0;
+	m->last.n = 0; /* the next one counts all of its frames: those still taken are learned anew */
 }

@@ -70,6 +70,7 @@ void contexts_destroy(struct contexts *c)
 	hmap_deinit(&c->programs);
 	hmap_deinit(&c->procedures);
 	contexts_deinit_tails(c);
+	vec_deinit(&c->last.frames);
 	stack_roots_deinit(&c->roots);
 	vec_deinit(&c->judgements);
 	vec_deinit(&c->steps);
@@ -296,6 +297,11 @@ static enum walk_end find_root(
 		       : end;
 }
 
+static bool is_same_frame(const struct walk_frame *a, const struct walk_frame *b)
+{
+	return a->pc == b->pc && a->cfa == b->cfa && a->exact == b->exact;
+}
+
 /* What heights of the stack's frames count from. One that nobody knew begins with its root. */
 static bool find_base(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n, enum walk_end end, struct stack_root *out)
@@ -318,16 +324,35 @@ static bool find_base(struct contexts *c, const struct context_stack *s,
 	return root;
 }
 
-static void place_frames(struct contexts *c, const struct context_stack *s, uint64_t base,
+/*
+ * The frames that a stack has in common with the last one, from the root on, are placed already.
+ * Returns how many are not.
+ */
+static size_t place_frames(struct contexts *c, const struct context_stack *s, uint64_t base,
 	const struct walk_frame *walked, size_t n, struct call_frame *out)
 {
-	for (size_t i = 0; i < n; i++) {
+	struct last_stack *l = &c->last;
+	size_t own = n;
+
+	if (l->pid == s->stack->pid && l->base == base && l->program == s->sample.program)
+		while (own && n - own < l->frames.n &&
+			is_same_frame(&l->frames.p[n - own].walked, &walked[own - 1])) {
+			out[own - 1] = l->frames.p[n - own].frame;
+			own--;
+		}
+	l->pid = s->stack->pid;
+	l->base = base;
+	l->program = s->sample.program;
+	l->frames.n = n - own;
+	for (size_t i = own; i-- > 0;) {
 		uint64_t offset;
 		uint32_t image = s->place(s->arg, walked[i].pc - !walked[i].exact, &offset);
 
 		out[i] = contexts_frame(
 			c, image, offset, walked[i].cfa ? (int64_t)(base - walked[i].cfa) : 0);
+		*vec_add(&l->frames) = (struct placed_frame){walked[i], out[i]};
 	}
+	return own;
 }
 
 uint32_t contexts_rootless(struct program *p, struct call_frame *frames, size_t n)
@@ -380,16 +405,16 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 	struct call_prefix prefix = {call_map_tree(p->known), CALL_NONE};
 	struct call_frame frames[CONTEXTS_FRAMES + 1];
 	uint32_t node = CALL_NONE;
-	size_t below = 0;
+	size_t below = 0, own;
 	struct stack_root root;
 	bool based, whole;
 
 	end = find_root(s, walked, &n, end);
 	based = find_base(c, s, walked, n, end, &root);
 	p->number = s->sample.program;
-	place_frames(c, s, root.base, walked, n, frames);
+	own = place_frames(c, s, root.base, walked, n, frames);
 	if (s->stack->learn)
-		contexts_note_tails(c, s, walked, frames, n);
+		contexts_note_tails(c, s, walked, frames, own < n ? own + 1 : n);
 	whole = based && is_whole(s, root.base, walked, n, end);
 	if (root.kind < STACK_SIGNAL && based && !s->stack->trail)
 		contexts_note_steps(c, s, walked, n, whole);

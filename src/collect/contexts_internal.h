@@ -104,6 +104,25 @@ struct judgement {
 	uint32_t node, pad; /* of its program's map */
 };
 
+/* The last stack as it was placed, from its root on: the next one mostly begins like it. */
+struct placed_frame {
+	struct walk_frame walked;
+	struct call_frame frame;
+};
+struct last_stack {
+	uint64_t base;
+	uint32_t pid, program;
+	VEC(struct placed_frame) frames;
+};
+
+/* A call whose code is looked at when samples are settled: who is called there may have jumped on.
+ */
+struct tail_call {
+	uint32_t image, pad;
+	uint64_t back; /* where it comes back to */
+	struct call_frame caller, callee;
+};
+
 struct contexts {
 	enum contexts_how how;
 	uint64_t turn;                  /* flushes */
@@ -125,6 +144,8 @@ struct contexts {
 	struct call_callers
 		*callers; /* of images with paths that nobody has seen; NULL: none yet */
 	struct hmap tail_sites, tail_edges; /* contexts_tails.c */
+	VEC(struct tail_call) tail_calls;   /* since the last flush */
+	struct last_stack last;
 	VEC(struct judgement) judgements;
 	VEC(struct stack_step) steps; /* of the last stack */
 	struct contexts_settled settled;
@@ -192,6 +213,7 @@ void contexts_init_tails(struct contexts *c);
 void contexts_deinit_tails(struct contexts *c);
 void contexts_note_tails(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, const struct call_frame *frames, size_t n);
+void contexts_learn_tails(struct contexts *c);
 uint32_t contexts_copy_path(const struct contexts *c, struct call_tree *to,
 	const struct call_tree *from, uint32_t node);
 

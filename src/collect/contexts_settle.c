@@ -218,6 +218,7 @@ const struct contexts_settled *contexts_settle(struct contexts *c)
 	vec_each (j, &c->judgements)
 		contexts_judge(c, j);
 	c->judgements.n = 0;
+	contexts_learn_tails(c);
 	for (const struct pending *p = NULL; (p = hmap_next(&c->pending, p));)
 		settle_placed(&st, &p->key, p->count);
 	for (const struct unplaced *u = NULL; (u = hmap_next(&c->unplaced, u));)
@@ -301,6 +302,7 @@ void contexts_flushed(struct contexts *c)
 	memset(c->instructions, 0, CONTEXTS_INSTRUCTIONS * sizeof *c->instructions);
 	hmap_clear(&c->walked);
 	hmap_clear(&c->procedures);
+	c->last.frames.n = 0;
 	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));)
 		call_map_settle(p->known);
 	ease(c);

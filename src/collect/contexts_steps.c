@@ -15,20 +15,17 @@ enum { STACK_REGISTER = 4 };
 /* Whether all code around has frames of this size: where procedures begin and end, they differ. */
 static bool is_even(struct contexts *c, const struct context_stack *s, uint64_t pc, uint64_t size)
 {
-	uint64_t offset, vaddr;
+	uint64_t offset, vaddr, start, end;
 	uint32_t image = s->place(s->arg, pc, &offset);
 	const struct frames *f = image == IMAGE_NUMBER_UNKNOWN ? NULL : contexts_rows(c, image);
+	const struct frame_rule *r;
 
 	if (!f || !cached_image_address(image_cache_get(c->images, image), offset, &vaddr))
 		return false;
+	r = frames_around(f, vaddr, &start, &end);
 	vaddr -= pc % STEP_GRAIN;
-	for (uint64_t i = 0; i < STEP_GRAIN; i++) {
-		const struct frame_rule *r = frames_at(f, vaddr + i);
-
-		if (!r || r->base != FRAME_RSP || (uint64_t)(int64_t)r->offset != size)
-			return false;
-	}
-	return true;
+	return r && r->base == FRAME_RSP && (uint64_t)(int64_t)r->offset == size &&
+	       start <= vaddr && vaddr + STEP_GRAIN <= end;
 }
 
 static void note(struct contexts *c, const struct walk_frame *f, uint64_t bytes, bool root)

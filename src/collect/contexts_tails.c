@@ -40,6 +40,7 @@ void contexts_deinit_tails(struct contexts *c)
 {
 	hmap_deinit(&c->tail_sites);
 	hmap_deinit(&c->tail_edges);
+	vec_deinit(&c->tail_calls);
 }
 
 static struct tail_edge edge_of(const struct call_frame *caller, const struct call_frame *callee)
@@ -89,21 +90,40 @@ static uint64_t called_before(struct contexts *c, uint32_t image, uint64_t back)
 	return target;
 }
 
-static void learn_tail(struct contexts *c, uint32_t image, uint64_t back,
-	const struct call_frame *caller, const struct call_frame *callee)
+static void learn_tail(struct contexts *c, const struct tail_call *t)
 {
-	struct tail_edge key = edge_of(caller, callee), *e;
-	uint64_t by = called_before(c, image, back);
+	struct tail_edge key = edge_of(&t->caller, &t->callee), *e;
+	uint64_t by = 0;
 	bool fresh;
 
 	/* Who leads from one image to another may be a stub of another kind. */
-	if (by == callee->procedure || caller->image != callee->image)
+	if (t->caller.image == t->callee.image)
+		by = called_before(c, t->image, t->back);
+	if (by == t->callee.procedure)
 		by = 0;
 	e = hmap_put(&c->tail_edges, &key, &fresh);
 	e->differs |= !fresh && e->by != by;
 	e->by = by;
 	if (by)
-		contexts_name(c, image, by);
+		contexts_name(c, t->image, by);
+}
+
+static int by_image(const void *a, const void *b)
+{
+	const struct tail_call *x = a, *y = b;
+
+	if (x->image != y->image)
+		return x->image < y->image ? -1 : 1;
+	return x->back < y->back ? -1 : x->back > y->back;
+}
+
+/* One image after the other: opening its file takes longer than reading code. */
+void contexts_learn_tails(struct contexts *c)
+{
+	vec_sort(&c->tail_calls, by_image);
+	vec_each (t, &c->tail_calls)
+		learn_tail(c, t);
+	c->tail_calls.n = 0;
 }
 
 void contexts_note_tails(struct contexts *c, const struct context_stack *s,
@@ -128,7 +148,10 @@ void contexts_note_tails(struct contexts *c, const struct context_stack *s,
 			continue;
 		hmap_put(&c->tail_sites, &site, &fresh);
 		if (fresh)
-			learn_tail(c, image, site.back + 1, &frames[i], &frames[i - 1]);
+			*vec_add(&c->tail_calls) = (struct tail_call){.image = image,
+				.back = site.back + 1,
+				.caller = frames[i],
+				.callee = frames[i - 1]};
 	}
 }
 

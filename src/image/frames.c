@@ -288,7 +288,8 @@ void frames_destroy(struct frames *f)
 
 /* ---- looking up ---- */
 
-const struct frame_rule *frames_at(const struct frames *f, uint64_t vaddr)
+const struct frame_rule *frames_around(
+	const struct frames *f, uint64_t vaddr, uint64_t *start, uint64_t *end)
 {
 	size_t function = eh_index_find(&f->index, vaddr), low = 0, high;
 	const struct made *m = f->made;
@@ -309,7 +310,18 @@ const struct frame_rule *frames_at(const struct frames *f, uint64_t vaddr)
 		else
 			high = middle;
 	}
-	return low && rows[low - 1].rule != NO_RULE ? m->rules.p[rows[low - 1].rule] : NULL;
+	if (!low || rows[low - 1].rule == NO_RULE)
+		return NULL;
+	*start = f->index.low + rows[low - 1].at;
+	*end = low < g->n ? f->index.low + rows[low].at : *start;
+	return m->rules.p[rows[low - 1].rule];
+}
+
+const struct frame_rule *frames_at(const struct frames *f, uint64_t vaddr)
+{
+	uint64_t start, end;
+
+	return frames_around(f, vaddr, &start, &end);
 }
 
 const uint8_t *frames_expression(const struct frames *f, uint32_t offset)

@@ -59,6 +59,9 @@ void frames_destroy(struct frames *f);
 
 /* NULL where nothing is said about the code. */
 const struct frame_rule *frames_at(const struct frames *f, uint64_t vaddr);
+/* The same, and the code that it says it of: from `start` up to `end`. */
+const struct frame_rule *frames_around(
+	const struct frames *f, uint64_t vaddr, uint64_t *start, uint64_t *end);
 const uint8_t *frames_expression(const struct frames *f, uint32_t offset);
 
 /* Made so far. */

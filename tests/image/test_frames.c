@@ -49,9 +49,11 @@ static void check_row(const struct frames *f, const struct eh_cie *cie, const st
 {
 	const struct frame_rule *r = frames_at(f, c->pc);
 	unsigned saves = 0;
+	uint64_t start, end;
 
 	assert_non_null(r);
-	assert_ptr_equal(frames_at(f, c->until - 1), r);
+	assert_ptr_equal(frames_around(f, c->until - 1, &start, &end), r);
+	assert_true(start <= c->pc && end >= c->until);
 	assert_int_equal(r->signal, cie->signal);
 	if (c->row.cfa.kind == CFI_REGISTER) {
 		assert_int_equal(r->base, c->row.cfa.value);
