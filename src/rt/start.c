@@ -55,6 +55,39 @@ static void add_counts(const uint64_t *from, uint64_t *to, uint64_t n)
 			__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
+#define PAGE    4096
+#define ENTRIES 64
+
+/* Pages that were written to, or read from, are in memory or swapped out (proc_pid_pagemap(5)). */
+static bool was_touched(uint64_t entry)
+{
+	return entry >> 62;
+}
+
+/* Hardly any counter was: of a page that nobody touched none is looked at, which would touch it. */
+static void add_touched(uint64_t from, uint64_t to, uint64_t size)
+{
+	long fd =
+		sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+	uint64_t entry[ENTRIES];
+
+	for (uint64_t at = 0; at < size; at += PAGE) {
+		uint64_t i = at / PAGE % ENTRIES, next = size - at < PAGE ? size - at : PAGE;
+
+		if (!sys_failed(fd) && !i &&
+			sys_call(SYS_pread64, fd, (long)entry, sizeof entry,
+				(long)((from + at) / PAGE * sizeof *entry)) != sizeof entry) {
+			sys_close(fd);
+			fd = -EIO;
+		}
+		if (sys_failed(fd) || was_touched(entry[i]))
+			add_counts((const uint64_t *)(from + at), (uint64_t *)(to + at),
+				next / RT_COUNTER);
+	}
+	if (!sys_failed(fd))
+		sys_close(fd);
+}
+
 static long map_counters(const struct rt_header *h, long fd)
 {
 	uint64_t counters = (uint64_t)rt_here(h->counters);
@@ -64,7 +97,7 @@ static long map_counters(const struct rt_header *h, long fd)
 		copy = sys_map(0, h->size, 0, fd, 0);
 	if (sys_failed(copy))
 		return copy;
-	add_counts((const uint64_t *)counters, (uint64_t *)copy, h->size / RT_COUNTER);
+	add_touched(counters, (uint64_t)copy, h->size);
 	sys_unmap((uint64_t)copy, h->size);
 	return sys_map(counters, h->size, MAP_FIXED, fd, 0);
 }
