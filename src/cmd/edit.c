@@ -379,9 +379,10 @@ static int work_on_paths(const struct edit_verb *v, struct edit *edit, struct er
 	return r;
 }
 
+/* The report says it too. */
 static void say_left(const struct edit_verb *v, const struct edit *edit)
 {
-	if (edit_debug_left(edit))
+	if (!v->report && edit_debug_left(edit))
 		cmd_note("%s: its debug information %s and is left as it was: debuggers show no "
 			 "lines of the edited code",
 			v->program, edit_debug_left(edit));

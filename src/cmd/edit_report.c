@@ -102,7 +102,8 @@ static void print_largest(const refused_list *refused, const char *path)
 		printf("\n%zu smaller ones: --json has them all\n", refused->n - LARGEST);
 }
 
-static void print_text(const struct edit_coverage *c, const refused_list *refused, const char *path)
+static void print_text(struct edit *edit, const struct edit_coverage *c,
+	const refused_list *refused, const char *path)
 {
 	cmd_put(stdout, path);
 	printf(": %" PRIu32 " of %" PRIu32 " functions edited (%.1f%%), %" PRIu64 " of %" PRIu64
@@ -112,6 +113,10 @@ static void print_text(const struct edit_coverage *c, const refused_list *refuse
 	if (c->gaps > 4096 && c->gaps > c->insns) /* not only start code: Go, say */
 		printf("%" PRIu64 " bytes of code are described by nothing and left alone\n",
 			c->gaps);
+	if (edit_debug_left(edit))
+		printf("its debug information %s and is left as it was: debuggers show no lines of "
+		       "the edited code\n",
+			edit_debug_left(edit));
 	if (c->nreasons)
 		print_reasons(c);
 	if (refused->n)
@@ -167,6 +172,8 @@ static void print_json(struct edit *edit, const struct edit_coverage *c,
 	json_kuint(&j, "instructions", c->insns);
 	json_kuint(&j, "edited_instructions", c->moved_insns);
 	json_kuint(&j, "undescribed_bytes", c->gaps);
+	if (edit_debug_left(edit))
+		json_kstr(&j, "debug_information", edit_debug_left(edit));
 	put_reasons(&j, c);
 	put_refused(&j, refused, path);
 	json_close(&j);
@@ -182,6 +189,6 @@ void edit_report(struct edit *edit, const char *path, bool json)
 	if (json)
 		print_json(edit, &c, &refused, path);
 	else
-		print_text(&c, &refused, path);
+		print_text(edit, &c, &refused, path);
 	vec_deinit(&refused);
 }

@@ -4,6 +4,7 @@
 #include "edit/edit_internal.h"
 #include "edit/elf_out.h"
 
+#include <dwarf.h>
 #include <string.h>
 
 static const char *const names[DEBUG_SECTIONS] = {
@@ -149,21 +150,24 @@ static void replace_sections(struct debug *d, struct elf_out *out)
 	elf_out_replace(out, ".gdb_index", NULL); /* it has addresses, too */
 }
 
-static void rewrite(struct debug *d, Elf *elf, struct elf_out *out)
+static void rewrite(struct debug *d, struct elf_out *out)
 {
-	take_sections(d, elf);
-	if (!d->there[DEBUG_INFO] || !d->there[DEBUG_ABBREV] || !d->there[DEBUG_LINE])
-		return;
-	d->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
-	if (!d->dwarf)
-		return;
 	hmap_init(&d->known, sizeof(struct debug_list), sizeof(uint64_t));
 	write_units(d);
 	if (!d->strange)
 		replace_sections(d, out);
 	hmap_deinit(&d->known);
-	dwarf_end(d->dwarf);
 }
+
+static bool open_debug(struct debug *d, Elf *elf)
+{
+	take_sections(d, elf);
+	if (d->there[DEBUG_INFO] && d->there[DEBUG_ABBREV] && d->there[DEBUG_LINE])
+		d->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	return d->dwarf;
+}
+
+#define SPLIT "is split (-gsplit-dwarf)"
 
 const char *debug_write(struct edit *e, const struct edit_fragment *fragments, size_t n)
 {
@@ -174,13 +178,33 @@ const char *debug_write(struct edit *e, const struct edit_fragment *fragments, s
 
 	elf_version(EV_CURRENT);
 	elf = elf_memory((char *)image->p, image->n);
-	if (!elf)
-		return NULL;
-	debug_map_init(&map, e, fragments, n);
-	rewrite(&d, elf, e->out);
+	if (elf && open_debug(&d, elf)) {
+		debug_map_init(&map, e, fragments, n);
+		rewrite(&d, e->out);
+		debug_map_deinit(&map);
+		dwarf_end(d.dwarf);
+	}
 	for (size_t i = 0; i < DEBUG_SECTIONS; i++)
 		buf_deinit(debug_buf(&d, i));
-	debug_map_deinit(&map);
 	elf_end(elf);
-	return d.split ? "is split (-gsplit-dwarf)" : d.strange ? "is not understood" : NULL;
+	return d.split ? SPLIT : d.strange ? "is not understood" : NULL;
+}
+
+const char *debug_judge(const struct edit *e)
+{
+	const struct buf *image = elf_out_image(e->out);
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die, split;
+	bool found = false;
+	uint8_t type;
+
+	elf_version(EV_CURRENT);
+	Elf *elf = elf_memory((char *)image->p, image->n);
+	Dwarf *dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
+	while (!found && dwarf && !dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, &split))
+		found = dwarf_hasattr(&die, DW_AT_dwo_name) ||
+			dwarf_hasattr(&die, DW_AT_GNU_dwo_name);
+	dwarf_end(dwarf);
+	elf_end(elf);
+	return found ? SPLIT : NULL;
 }

@@ -21,4 +21,7 @@ struct edit_fragment;
  */
 const char *debug_write(struct edit *e, const struct edit_fragment *fragments, size_t n);
 
+/* What is known of that before anything is written. */
+const char *debug_judge(const struct edit *e);
+
 #endif

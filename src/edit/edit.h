@@ -212,11 +212,11 @@ void edit_describe(struct edit *e, const char *kind, const void *more, size_t si
 
 int edit_write(struct edit *e, const char *path, struct err *err);
 
-/* ---- after edit_write ---- */
-
-/* Why debug information still speaks of the old code, constant words ("is split"); NULL: it does
- * not, or there is none. */
+/* Why debug information will go on to speak of the old code, constant words ("is split"); NULL: it
+ * will not, or there is none. After edit_write all is known, before it what can be told at once. */
 const char *edit_debug_left(const struct edit *e);
+
+/* ---- after edit_write ---- */
 
 /* The new address of an old instruction; 0: it was not moved. */
 uint64_t edit_moved(const struct edit *e, uint64_t old);

@@ -108,7 +108,7 @@ static int place_data(struct edit *e, struct err *err)
 
 const char *edit_debug_left(const struct edit *e)
 {
-	return e->debug_left;
+	return e->fragments.n || !e->options.debug ? e->debug_left : debug_judge(e);
 }
 
 int edit_write(struct edit *e, const char *path, struct err *err)

@@ -115,6 +115,8 @@ extent() { # PROGRAM FUNCTION first|last: its address and size
 	run "$CULPRIT" edit a -o b
 	[ "$status" = 0 ] && [[ $output == *"debug information is split (-gsplit-dwarf) and is left"* ]]
 	[ "$(./b)" = "$(./a)" ]
+	"$CULPRIT" edit --report a | grep -q "debug information is split (-gsplit-dwarf) and is left"
+	[ "$("$CULPRIT" edit --report --json a -o c | jq -r .debug_information)" = "is split (-gsplit-dwarf)" ]
 	for section in .debug_info .debug_line .debug_addr; do
 		objcopy -O binary --only-section=$section --set-section-flags $section=alloc a old
 		objcopy -O binary --only-section=$section --set-section-flags $section=alloc b new
