@@ -290,17 +290,18 @@ static int64_t turns_of(const struct watched *w, uint64_t now, uint64_t ns)
 }
 
 /*
- * The thread's own time since it was `before`, 0: nobody knows. Where it has gone on on another CPU
- * that is by another clock, and may have leapt.
+ * The thread's own time since it was `before`, at most. Where it has gone on on another CPU that is
+ * by another clock, and may have leapt: then it is not more than everybody's. To leave such turns
+ * out would be to leave out those of the longest times, in which a thread is moved more easily.
  */
 static uint64_t gap_since(const struct moment *now, uint64_t before, uint64_t wall)
 {
 	uint64_t own = now->own - before, passed = now->wall - wall;
 
-	return before && own < passed + passed / 64 + CLOCKS_DIFFER ? own : 0;
+	return before && own < passed + passed / 64 + CLOCKS_DIFFER ? own : passed;
 }
 
-/* False: the word does not count any more. Without a time nothing is told of the turns. */
+/* False: the word does not count any more. */
 static bool take(struct watched *w, uint64_t now, const struct moment *time)
 {
 	uint64_t gap = w->read ? gap_since(time, w->before, w->wall) : 0;

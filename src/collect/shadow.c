@@ -372,31 +372,63 @@ static uint64_t load_acquire(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
+/* The first burst from here on, NULL: there is none. */
+static const struct shadow_burst *burst_at(const struct shadow_cpu *c, uint64_t head, uint64_t *at)
+{
+	const struct shadow_burst *b = NULL;
+
+	while (*at < head) {
+		b = (const struct shadow_burst *)&c->buffer[*at % SHADOW_WORDS];
+		if (b->words)
+			return b;
+		*at += SHADOW_WORDS - *at % SHADOW_WORDS; /* the rest of the buffer */
+	}
+	return NULL;
+}
+
+static uint64_t next_time(const struct shadow_cpu *c)
+{
+	uint64_t at = c->tail;
+	const struct shadow_burst *b = burst_at(c, load_acquire(&c->head), &at);
+
+	return b ? b->time : UINT64_MAX;
+}
+
 static void service_cpu(struct shadow_cpu *c, uint64_t until, shadow_fn *fn, void *arg)
 {
 	uint64_t head = load_acquire(&c->head), tail = c->tail;
+	const struct shadow_burst *b;
 
-	while (tail < head) {
-		const uint64_t *at = &c->buffer[tail % SHADOW_WORDS];
-		const struct shadow_burst *b = (const struct shadow_burst *)at;
-
-		if (!b->words) { /* the rest of the buffer */
-			tail += SHADOW_WORDS - tail % SHADOW_WORDS;
-			continue;
-		}
-		if (b->time > until)
-			break;
-		fn(arg, b, at + SHADOW_HEAD);
+	while ((b = burst_at(c, head, &tail)) && b->time <= until) {
+		fn(arg, b, (const uint64_t *)b + SHADOW_HEAD);
 		tail += b->words;
 	}
 	__atomic_store_n(&c->tail, tail, __ATOMIC_RELEASE);
 }
 
+/* Threads go from CPU to CPU: what their words held is told in the order of time. */
 void shadow_service(struct shadow *s, uint64_t until, shadow_fn *fn, void *arg)
 {
+	_cleanup_free_ uint64_t *next = xcalloc(s->ncpus, sizeof *next);
+
 	ring_buffer__consume(s->doorbell);
 	for (unsigned i = 0; i < s->ncpus; i++)
-		service_cpu(&s->cpus[i], until, fn, arg);
+		next[i] = next_time(&s->cpus[i]);
+	for (;;) {
+		uint64_t second = until;
+		unsigned first = 0;
+
+		for (unsigned i = 1; i < s->ncpus; i++) {
+			uint64_t later = next[i] < next[first] ? next[first] : next[i];
+
+			first = next[i] < next[first] ? i : first;
+			second = later < second ? later : second;
+		}
+		if (next[first] > until)
+			return;
+		service_cpu(&s->cpus[first], second, fn, arg);
+		next[first] = next_time(&s->cpus[first]);
+	}
 }
 
 /* ---- choosing ---- */

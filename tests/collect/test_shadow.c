@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #include "collect/shadow_rig.h"
@@ -189,6 +190,45 @@ static void test_lengths(void **state)
 	assert_true(asked * 4 <= s.samples);
 	assert_true(asked * 4 + 3 * cpus >= s.samples);
 	assert_true(l.skipped > 300 * 8 && l.skipped < 3000 * 32);
+}
+
+/* ---- the order of bursts ---- */
+
+struct order {
+	uint64_t last, bursts, wrong;
+};
+
+static void take_order(void *arg, const struct shadow_burst *b, const uint64_t *words)
+{
+	struct order *o = arg;
+
+	(void)words;
+	o->bursts++;
+	o->wrong += b->time < o->last;
+	o->last = b->time;
+}
+
+/* A thread that goes from CPU to CPU between two drains. */
+static void test_in_order(void **state)
+{
+	(void)state;
+	const struct shadow_options o = {.steps = 64, .share = 0.5, .user = true};
+	struct sampler_statistics s;
+	struct order order = {0};
+	cpu_set_t before, one;
+
+	assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+	open_or_skip(&o, 1, take_order, &order);
+	for (int i = 0; i < 12; i++) {
+		CPU_ZERO(&one);
+		CPU_SET(i % 2, &one);
+		sched_setaffinity(0, sizeof one, &one); /* where there is but one CPU, there */
+		pattern_run(4000000);
+	}
+	sched_setaffinity(0, sizeof before, &before);
+	rig_close(&rig, &s);
+	assert_true(order.bursts > 10);
+	assert_int_equal(order.wrong, 0);
 }
 
 /* ---- words that count ---- */
@@ -710,6 +750,7 @@ int main(void)
 		cmocka_unit_test(test_edges_by_calls),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_in_order),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_user_only),
 		cmocka_unit_test(test_kernel_only),
