@@ -98,7 +98,8 @@ struct progress {
 	u64 paused; /* ns of stretches that took too long for us alone */
 	u64 start;  /* the first instruction that is not skipped */
 	u32 skip, steps, done, edges;
-	u32 next; /* instruction before which something is due */
+	u32 generation; /* of the process */
+	u32 next;       /* instruction before which something is due */
 	int stop;
 };
 
@@ -165,6 +166,9 @@ static __always_inline u64 new_mapping(struct state *s)
 		INTERP_ROLLED
 		for (u32 i = 0; i < INTERP_PAGES; i++)
 			s->m.page[i].tag = 0;
+		INTERP_ROLLED
+		for (u32 i = 0; i < INTERP_REGIONS; i++)
+			s->m.region[i].tag = 0;
 		s->mappings = 1;
 		s->program = 0;
 	}
@@ -400,7 +404,7 @@ static __always_inline void report(
 	if (!words)
 		return;
 	head->words = words;
-	head->generation = generation_of(task);
+	head->generation = p->generation;
 	head->pid = task->tgid;
 	head->tid = task->pid;
 	head->time = start;
@@ -468,7 +472,10 @@ static __always_inline void interpret(struct bpf_perf_event_data *ctx, struct sh
 	p->deadline = start + c->orders.most_ns;
 	p->looked = start;
 	p->paused = 0;
-	p->done = p->edges = p->next = 0;
+	p->done = p->edges = 0;
+	p->start = s->m.ip;
+	p->next = p->skip && p->skip < 16 ? p->skip : 16;
+	p->generation = generation_of(task); /* now, so that nobody waits for it at the end */
 	p->stop = INTERP_DONE;
 	if (by_calls)
 		run_by_calls(c, s);

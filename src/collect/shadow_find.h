@@ -19,9 +19,10 @@ struct search {
 static long try_base(u32 i, struct search *f)
 {
 	u64 base = f->top - ((u64)i << 30), entry = 0;
-	u64 place = walk(base, f->pgd, sought_address, &entry);
+	u64 table = walk(base, f->pgd, sought_address, &entry);
+	u64 place = table ? page_in(base, table, sought_address, &entry) : 0;
 
-	if (place && peek(place) == sought_word) {
+	if (place && peek(place + (sought_address & 4095)) == sought_word) {
 		found_base = base;
 		found_entry = entry;
 		return 1;

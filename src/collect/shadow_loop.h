@@ -50,7 +50,7 @@ __attribute__((noinline)) int pause(struct state *s)
 	p->next = (index / 16 + 1) * 16;
 	if (index < p->skip && p->next > p->skip)
 		p->next = p->skip;
-	return !index || look(p) <= p->deadline;
+	return look(p) <= p->deadline;
 }
 
 /* One instruction; returns why it was the last one, or INTERP_GOES_ON. */

@@ -42,36 +42,78 @@ static __always_inline u64 peek(u64 address)
 	return word;
 }
 
-/* Where a user address is in the direct map that begins at base, 0: nowhere; *entry is the last one
- * of the tables on the way. */
+#define REGION (1ull << 21) /* what a table of the last level maps */
+
+static __always_inline u32 may_be_read(u64 entry)
+{
+	return (entry & (PRESENT | USER)) == (PRESENT | USER);
+}
+
+static __always_inline u32 is_device(u64 entry)
+{
+	return (entry & (SPECIAL | UNCACHED | device_mark)) != 0;
+}
+
+/*
+ * The table of the last level on the way to a user address, in the direct map that begins at base;
+ * or with bit 0 set the address's region itself, of a larger page, whose entry goes to *entry.
+ * 0: there is nothing.
+ */
 static __always_inline u64 walk(u64 base, u64 pgd, u64 address, u64 *entry)
 {
 	u32 shift = levels == 5 ? 48 : 39;
 	u64 table = pgd, e;
 
 	INTERP_ROLLED
-	for (u32 level = 0; level < 5; level++) {
+	for (u32 level = 0; level < 4; level++) {
 		e = peek(table + (address >> (shift & 63) & 511) * 8);
-		if ((e & (PRESENT | USER)) != (PRESENT | USER))
+		if (!may_be_read(e))
 			return 0;
-		if (shift == 12 || (shift <= 30 && e & HUGE)) {
+		if (shift <= 30 && e & HUGE) {
 			u64 inside = (1ull << (shift & 63)) - 1;
 
 			*entry = e;
-			return base + (e & frame_mask & ~inside) + (address & inside);
+			return (base + (e & frame_mask & ~inside) + (address & inside & -REGION)) |
+			       1;
 		}
 		table = base + (e & frame_mask);
+		if (shift == 21)
+			return table;
 		shift -= 9;
 	}
 	return 0;
 }
 
-/* The page of an address that the program may read, unless it is a device's; 0: none. */
-static __always_inline u64 user_place(const struct interp *m, u64 address)
+/* The page of an address in what walk has found; 0: none. The entry goes to *entry. */
+static __always_inline u64 page_in(u64 base, u64 table, u64 address, u64 *entry)
 {
-	u64 entry = 0, place = m->pgd ? walk(direct_map, m->pgd, address & ~4095ull, &entry) : 0;
+	u64 e;
 
-	return entry & (SPECIAL | UNCACHED | device_mark) ? 0 : place;
+	if (table & 1)
+		return table - 1 + (address & (REGION - 4096));
+	e = peek(table + (address >> 12 & 511) * 8);
+	*entry = e;
+	return may_be_read(e) ? base + (e & frame_mask) : 0;
+}
+
+/*
+ * The page of an address that the program may read, unless it is a device's; 0: none. Most of those
+ * that are not remembered have neighbours that were: of four steps to them one is left then.
+ */
+static __always_inline u64 user_place(struct interp *m, u64 address)
+{
+	struct interp_page *region = &m->region[(address / REGION) % INTERP_REGIONS];
+	u64 tag = (address & -REGION) | m->mapping, table = region->place, entry = 0, place;
+
+	if (region->tag != tag) {
+		table = m->pgd ? walk(direct_map, m->pgd, address, &entry) : 0;
+		if (!table || is_device(entry))
+			return 0;
+		region->tag = tag;
+		region->place = table;
+	}
+	place = page_in(direct_map, table, address, &entry);
+	return is_device(entry) ? 0 : place;
 }
 
 static __always_inline u64 kernel_place(const struct interp *m, u64 address)

@@ -74,10 +74,11 @@ enum interp_register {
 #define INTERP_OF    0x800u
 #define INTERP_FLAGS (INTERP_CF | INTERP_PF | INTERP_AF | INTERP_ZF | INTERP_SF | INTERP_OF)
 
-#define INTERP_WORDS  128 /* of the overlay */
-#define INTERP_LINES  16  /* of code, 32 bytes each */
-#define INTERP_PAGES  64  /* translations; used by BPF */
-#define INTERP_INPUTS 1024
+#define INTERP_WORDS   128 /* of the overlay */
+#define INTERP_LINES   16  /* of code, 32 bytes each */
+#define INTERP_PAGES   64  /* translations; used by BPF */
+#define INTERP_REGIONS 32  /* of 2 MB: what of a walk serves neighbours too */
+#define INTERP_INPUTS  1024
 
 /* Eight bytes that the run stored to. */
 struct interp_word {
@@ -179,6 +180,7 @@ struct interp {
 	u64 pgd, stack; /* memory as the interrupt sees it; used by BPF */
 	u64 mapping;    /* number of that memory, 1 to 4095 */
 	struct interp_page page[INTERP_PAGES];
+	struct interp_page region[INTERP_REGIONS];
 	struct interp_word word[INTERP_WORDS];
 	struct interp_line line[INTERP_LINES];
 	u64 xmm[16][2];

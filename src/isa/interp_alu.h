@@ -429,12 +429,16 @@ INTERP_INLINE int interp_operands(struct interp *m, u64 address, u32 source, u32
 	struct interp_insn *i = &m->insn;
 	u32 size = i->size, prefix = i->prefix;
 
-	m->operand[INTERP_N_REG] = interp_get(m, i->reg, size, prefix);
 	m->operand[INTERP_N_OTHER] = i->immediate & interp_mask(size);
-	*lost = 0;
-	if (!i->memory) {
+	if (source > 1) { /* most; bytes may be the second ones of their registers */
+		m->operand[INTERP_N_REG] = m->r[i->reg & 15] & interp_mask(size);
+		m->operand[INTERP_N_RM] = m->r[i->rm & 15] & interp_mask(source);
+	} else {
+		m->operand[INTERP_N_REG] = interp_get(m, i->reg, size, prefix);
 		m->operand[INTERP_N_RM] = interp_get(m, i->rm, source, prefix);
-	} else if (i->entry & INTERP_E_LOADS) {
+	}
+	*lost = 0;
+	if (i->memory && i->entry & INTERP_E_LOADS) {
 		int stop = quick ? interp_load_plain(m, address, source)
 				 : interp_load_operand(m, address, source);
 
@@ -443,7 +447,7 @@ INTERP_INLINE int interp_operands(struct interp *m, u64 address, u32 source, u32
 		INTERP_BARRIER;
 		m->operand[INTERP_N_RM] = m->loaded;
 		*lost = m->loaded_unknown << INTERP_N_RM;
-	} else { /* lea */
+	} else if (i->memory) { /* lea */
 		m->operand[INTERP_N_RM] = address & interp_mask(size);
 		*lost = i->address_unknown << INTERP_N_RM;
 	}
@@ -464,7 +468,9 @@ INTERP_INLINE int interp_result_to(struct interp *m, u64 address, u64 value, u32
 
 	if (to == INTERP_N_RM && i->memory)
 		return interp_store_operand(m, address, i->size, value, unknown);
-	if (quick)
+	if (quick && i->size >= 4)
+		m->r[reg & 15] = value;
+	else if (quick)
 		interp_write(m, reg, i->size, i->prefix, value);
 	else
 		interp_set(m, reg, i->size, i->prefix, value, unknown);

@@ -250,6 +250,69 @@ INTERP_FN int interp_control(struct interp *m)
 	}
 }
 
+/* ---- what procedures begin and end with, while all registers are known ---- */
+
+/* pop and ret; negative: not as plain as that, and nothing is done yet. */
+INTERP_INLINE int interp_pop_plain(struct interp *m, u32 op)
+{
+	struct interp_insn *i = &m->insn;
+	u64 rsp = m->r[INTERP_RSP] + 8;
+	int stop = interp_load_plain(m, rsp - 8, 8);
+
+	if (stop || m->loaded_unknown)
+		return stop ? stop : -1;
+	INTERP_BARRIER;
+	if (op == INTERP_OP_RET) {
+		INTERP_NOTE(m->effect.has |= INTERP_RETURN | INTERP_INDIRECT);
+		stop = interp_go(m, m->loaded, 0);
+		if (!stop)
+			m->r[INTERP_RSP] = rsp + (i->immediate & 0xffff);
+		return stop;
+	}
+	interp_note_values(m, m->loaded, 0, 0, 1, 8);
+	m->r[INTERP_RSP] = rsp;
+	m->r[i->rm & 15] = m->loaded;
+	m->ip = i->next;
+	return INTERP_GOES_ON;
+}
+
+/* push and call. */
+INTERP_INLINE int interp_push_plain(struct interp *m, u32 op)
+{
+	struct interp_insn *i = &m->insn;
+	u64 value = i->immediate, target = i->next;
+	u32 form = INTERP_E_FORM(i->entry);
+	int stop;
+
+	if (op == INTERP_OP_CALL) {
+		INTERP_NOTE(m->effect.has |= INTERP_CALL);
+		value = i->next;
+		target += i->immediate;
+	} else {
+		if (form == INTERP_F_RM || form == INTERP_F_O)
+			value = m->r[i->rm & 15];
+		interp_note_values(m, value, 0, 0, 1, 8);
+	}
+	stop = interp_store_operand(m, m->r[INTERP_RSP] - 8, 8, value, 0);
+	if (!stop) {
+		m->r[INTERP_RSP] -= 8;
+		m->ip = target;
+	}
+	return stop;
+}
+
+/* Negative: it is none of these, or not as plain as that. */
+INTERP_INLINE int interp_call_plain(struct interp *m, u32 op)
+{
+	if (m->insn.memory || m->insn.size != 8)
+		return -1;
+	if (op == INTERP_OP_POP || op == INTERP_OP_RET)
+		return interp_pop_plain(m, op);
+	if (op == INTERP_OP_PUSH || op == INTERP_OP_CALL)
+		return interp_push_plain(m, op);
+	return -1;
+}
+
 /* ---- strings ---- */
 
 #define INTERP_ELEMENTS 16 /* of one repeated instruction; the rest is another visit */

@@ -14,7 +14,7 @@
 #include "isa/interp_state.h"
 #include "isa/interp_vector.h"
 
-/* Does what m->insn says. The first two ways are most of all code. */
+/* Does what m->insn says. The first three ways are most of all code. */
 INTERP_INLINE int interp_execute(struct interp *m)
 {
 	u32 op = INTERP_E_OP(m->insn.entry);
@@ -23,6 +23,12 @@ INTERP_INLINE int interp_execute(struct interp *m)
 		return interp_alu_plain(m);
 	if (op == INTERP_OP_JCC || op == INTERP_OP_JMP)
 		return interp_branch(m, op);
+	if (op >= INTERP_OP_PUSH && op <= INTERP_OP_RET && !(m->unknown | m->unknown_low)) {
+		int stop = interp_call_plain(m, op);
+
+		if (stop >= 0)
+			return stop;
+	}
 	if (op < INTERP_OP_ROL)
 		return interp_alu(m);
 	if (op < INTERP_OP_XCHG)

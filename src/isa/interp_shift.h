@@ -133,6 +133,42 @@ INTERP_INLINE u64 interp_shift_plain(u32 op, u64 a, u32 n, u32 size)
 	}
 }
 
+/*
+ * Most shifts: a whole register by a constant, while all registers are known. Shifted up, so that
+ * the bits that fall out at one end are the same for both sizes. Returns 0 for any other.
+ */
+INTERP_INLINE u32 interp_shift_quick(struct interp *m, u32 op)
+{
+	struct interp_insn *i = &m->insn;
+	u32 form = INTERP_E_FORM(i->entry), size = i->size, up = (64 - size * 8) & 63;
+	u32 n = (form == INTERP_F_RM_1 ? 1 : (u32)i->immediate) & (size * 8 - 1) & 63;
+	u64 x = m->r[i->rm & 15] << up, value;
+
+	if (i->memory || size < 4 || !n || m->unknown | m->unknown_low ||
+		(form != INTERP_F_RM_1 && form != INTERP_F_RM_I))
+		return 0;
+	if (op == INTERP_OP_SHL || op == INTERP_OP_SAL) {
+		value = x << n;
+		m->carry = x >> (64 - n) & 1;
+		m->overflow = value >> 63 ^ m->carry;
+	} else if (op == INTERP_OP_SHR || op == INTERP_OP_SAR) {
+		u64 sign = (0 - (u64)(op == INTERP_OP_SAR)) & (u64)((s64)x >> 63);
+
+		m->carry = x >> (up + n - 1) & 1;
+		m->overflow = (x & ~sign) >> 63;
+		value = (x >> n | sign << (64 - n)) >> up << up;
+	} else {
+		return 0;
+	}
+	interp_set_result(m, value, value >> up);
+	m->unknown_flags =
+		(m->unknown_flags & ~INTERP_FLAGS) | INTERP_AF | (n != 1 ? INTERP_OF : 0);
+	m->r[i->rm & 15] = value >> up;
+	interp_note_values(m, value >> up, 0, n, 0, size);
+	m->ip = i->next;
+	return 1;
+}
+
 INTERP_FN int interp_shift(struct interp *m)
 {
 	u32 op, form, size, prefix, n, to, ua, ub = 0, un = 0, unknown;
@@ -144,6 +180,8 @@ INTERP_FN int interp_shift(struct interp *m)
 		return INTERP_FETCH;
 	i = &m->insn;
 	op = INTERP_E_OP(i->entry);
+	if (interp_shift_quick(m, op))
+		return INTERP_GOES_ON;
 	form = INTERP_E_FORM(i->entry);
 	size = i->size;
 	prefix = i->prefix;

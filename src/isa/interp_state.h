@@ -316,27 +316,31 @@ INTERP_INLINE void interp_load(struct interp *m, u64 address, u32 size)
 
 INTERP_INLINE int interp_store_word(struct interp *m, u64 address, u32 bytes, u64 data, u32 unknown)
 {
-	u64 mask = interp_spread(bytes);
 	struct interp_word *w;
 	int n = interp_find_word(m, address);
 
 	if (n < 0)
 		return -1;
 	w = &m->word[(u32)n % INTERP_WORDS];
+	unknown = unknown ? bytes : 0;
+	w->by = m->ip;
 	if (w->epoch != m->epoch) {
 		w->address = address;
+		w->data = data;
 		w->epoch = m->epoch;
-		w->data = 0;
-		w->stored = w->unknown = 0;
-		w->times = 0;
+		w->stored = (u8)bytes;
+		w->unknown = (u8)unknown;
+		w->times = 1;
 		m->stored++;
+		m->filter |= 1ull << (interp_hash(address) & 63);
+	} else {
+		u64 mask = interp_spread(bytes);
+
+		w->data = (w->data & ~mask) | (data & mask);
+		w->stored |= (u8)bytes;
+		w->unknown = (u8)((w->unknown & ~bytes) | unknown);
+		w->times++;
 	}
-	w->times++;
-	w->by = m->ip;
-	w->data = (w->data & ~mask) | (data & mask);
-	w->stored |= (u8)bytes;
-	w->unknown = (u8)((w->unknown & ~bytes) | (unknown ? bytes : 0));
-	m->filter |= 1ull << (interp_hash(address) & 63);
 	return 0;
 }
 
