@@ -126,7 +126,7 @@ whole() { # NAME; false: too much of it
 overlaps() { # NAME KIND DATABASE...: in per cent, a line each
 	local name=$1 kind=$2
 	shift 2
-	"$programs/stream_overlaps" 10,40 "$work/$name.$kind" "$@" | tail -n +2 |
+	"$programs/stream_overlaps" 10,40 0.001 "$work/$name.$kind" "$@" | tail -n +2 |
 		sed 's/.*overlap=//' | awk '{ printf "%.1f\n", 100 * $1 }'
 }
 

@@ -2,10 +2,11 @@
  * How far the hot data streams of sampled traces agree with those of a whole one (Hirzel and
  * Chilimbi, section 5.2: exact overlap).
  *
- *   stream_overlaps LEAST,MOST WHOLE SAMPLED...
+ *   stream_overlaps LEAST,MOST HEAT WHOLE SAMPLED...
  *
- * Databases. Prints a line of NAME=NUMBER for each, the whole one first: references, bursts,
- * streams, coverage (share of the references in hot streams) and overlap.
+ * Lengths, the share of all references that a hot stream has at least, and databases. Prints a line
+ * of NAME=NUMBER for each, the whole one first: references, bursts, streams, coverage (share of the
+ * references in hot streams) and overlap.
  */
 #include "analyze/streams.h"
 #include "analyze/streams_overlap.h"
@@ -33,9 +34,10 @@ int main(int argc, char **argv)
 	struct streams_options o = {.coverage = 0.9};
 	struct streams *whole = NULL;
 
-	if (argc < 3 || sscanf(argv[1], "%u,%u", &o.shortest, &o.longest) != 2)
-		errx(2, "usage: stream_overlaps LEAST,MOST WHOLE SAMPLED...");
-	for (int i = 2; i < argc; i++) {
+	if (argc < 4 || sscanf(argv[1], "%u,%u", &o.shortest, &o.longest) != 2 ||
+		sscanf(argv[2], "%lf", &o.least) != 1)
+		errx(2, "usage: stream_overlaps LEAST,MOST HEAT WHOLE SAMPLED...");
+	for (int i = 3; i < argc; i++) {
 		struct streams *s = streams_of(argv[i], &o);
 		const struct streams_summary *sum = streams_summary(s);
 		const struct stream *list;

@@ -142,7 +142,7 @@ _culprit() {
 		;;
 	streams)
 		_culprit_report "$previous" "$word" && return
-		options="$report -n --rows --length --coverage --compare"
+		options="$report -n --rows --length --coverage --heat --compare"
 		;;
 	values)
 		case $previous in

@@ -88,17 +88,35 @@ uint32_t stream_trie_add(struct stream_trie *t, const uint32_t *text, uint32_t n
 	return t->text.p[node];
 }
 
-uint32_t stream_trie_find(
-	const struct stream_trie *t, const uint32_t *sequence, size_t n, uint32_t *length)
+static uint32_t next_node(const struct stream_trie *t, uint32_t node, uint32_t terminal)
 {
-	uint32_t node = n && sequence[0] < t->first.n ? t->first.p[sequence[0]] : 0, found = 0;
+	return find_step(t, key_of(node, terminal))->to;
+}
+
+static uint32_t first_node(const struct stream_trie *t, const uint32_t *sequence, size_t n)
+{
+	return n && sequence[0] < t->first.n ? t->first.p[sequence[0]] : 0;
+}
+
+uint32_t stream_trie_get(const struct stream_trie *t, const uint32_t *text, uint32_t n)
+{
+	uint32_t node = first_node(t, text, n);
+
+	for (uint32_t i = 1; node && i < n; i++)
+		node = next_node(t, node, text[i]);
+	return t->text.p[node];
+}
+
+unsigned stream_trie_find(
+	const struct stream_trie *t, const uint32_t *sequence, size_t n, struct stream_match *out)
+{
+	uint32_t node = first_node(t, sequence, n);
+	unsigned found = 0;
 
 	for (size_t i = 1; node; i++) {
-		if (t->text.p[node]) {
-			found = t->text.p[node];
-			*length = (uint32_t)i;
-		}
-		node = i < n ? find_step(t, key_of(node, sequence[i]))->to : 0;
+		if (t->text.p[node])
+			out[found++] = (struct stream_match){t->text.p[node], (uint32_t)i};
+		node = i < n ? next_node(t, node, sequence[i]) : 0;
 	}
 	return found;
 }

@@ -1,6 +1,6 @@
 /*
- * Texts that are looked for in a sequence: a trie, and at each place of the sequence the longest of
- * its texts that begins there, so that what is found does not overlap.
+ * Texts that are looked for in a sequence: a trie, and at each place of the sequence all of its
+ * texts that begin there.
  */
 #ifndef CULPRIT_ANALYZE_STREAM_TRIE_H
 #define CULPRIT_ANALYZE_STREAM_TRIE_H
@@ -16,8 +16,15 @@ void stream_trie_destroy(struct stream_trie *t);
 /* The number of a text that is there already, else NUMBER (not 0), which it has from then on. */
 uint32_t stream_trie_add(struct stream_trie *t, const uint32_t *text, uint32_t n, uint32_t number);
 
-/* The longest text that the sequence begins with, and how long; 0: none. */
-uint32_t stream_trie_find(
-	const struct stream_trie *t, const uint32_t *sequence, size_t n, uint32_t *length);
+/* The number of a text; 0: it is not there. */
+uint32_t stream_trie_get(const struct stream_trie *t, const uint32_t *text, uint32_t n);
+
+struct stream_match {
+	uint32_t text, length;
+};
+
+/* All texts that the sequence begins with, the shortest first; there is room for any length. */
+unsigned stream_trie_find(
+	const struct stream_trie *t, const uint32_t *sequence, size_t n, struct stream_match *out);
 
 #endif

@@ -1,12 +1,14 @@
 #include "analyze/streams.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/grammar.h"
 #include "analyze/repair.h"
 #include "analyze/sequitur.h"
+#include "analyze/stream_count.h"
 #include "analyze/stream_numbers.h"
 #include "analyze/stream_trie.h"
 #include "base/err.h"
@@ -30,7 +32,7 @@ struct streams {
 	stream_list all;
 	uint32_t rounds;      /* so many of the candidates, the first ones, go round */
 	text_list texts;      /* by stream: its terminals */
-	VEC(uint32_t) window; /* the part of the trace that is looked at */
+	VEC(uint32_t) window; /* a burst */
 	struct streams_summary summary;
 	struct arena arena;
 };
@@ -203,7 +205,7 @@ static void add_candidate(struct streams *s, const uint32_t *text, uint32_t n)
  */
 static void consider(struct streams *s, const uint32_t *text, uint32_t n, bool rounds)
 {
-	uint32_t period = period_of(text, n), length, found, *turned;
+	uint32_t period = period_of(text, n), found, *turned;
 	bool round = period >= s->options.shortest && period <= s->options.longest &&
 		     (n - period) * ROUND_PART >= period;
 
@@ -212,10 +214,10 @@ static void consider(struct streams *s, const uint32_t *text, uint32_t n, bool r
 	n = round ? period : n;
 	turned = xmalloc(n * sizeof *turned);
 	rotate(s, text, n, turned);
-	found = stream_trie_find(s->trie, turned, n, &length);
+	found = stream_trie_get(s->trie, turned, n);
 	if (round)
 		add_candidate(s, turned, n);
-	else if (!found || found > s->rounds || length != n)
+	else if (!found || found > s->rounds)
 		add_candidate(s, text, n);
 	if (round)
 		s->rounds = (uint32_t)s->all.n;
@@ -240,98 +242,94 @@ static void find_candidates(struct streams *s)
 	free(length);
 }
 
-/* ---- counting ---- */
-
-#define WINDOW 65536
-
-/*
- * Counts streams in the window, from its beginning on; what may go on behind its end stays for
- * later, unless the trace is cut there.
- */
-static void count_window(struct streams *s, bool cut)
-{
-	size_t n = s->window.n, i = 0;
-	uint32_t length;
-
-	while (cut ? i < n : i + s->options.longest <= n) {
-		uint32_t stream = stream_trie_find(s->trie, s->window.p + i, n - i, &length);
-
-		if (stream)
-			s->all.p[stream - 1].occurrences++;
-		i += stream ? length : 1;
-	}
-	memmove(s->window.p, s->window.p + i, (n - i) * sizeof *s->window.p);
-	s->window.n = n - i;
-}
+/* ---- the hot ones ---- */
 
 static void count_symbol(void *arg, uint32_t symbol)
 {
-	struct streams *s = arg;
-
-	if (symbol != GRAMMAR_CUT)
-		*vec_add(&s->window) = symbol;
-	if (symbol == GRAMMAR_CUT || s->window.n >= WINDOW)
-		count_window(s, symbol == GRAMMAR_CUT);
+	stream_count_add(arg, symbol);
 }
 
 /* In the trace again, from its grammar: that needs no numbers for references. */
-static void count(struct streams *s)
+static void count(struct streams *s, bool alone)
 {
-	vec_each (stream, &s->all)
-		stream->occurrences = 0;
-	grammar_each(&s->grammar, count_symbol, s);
-	count_window(s, true);
+	struct stream_count *c =
+		stream_count_create(s->trie, (uint32_t)s->all.n, s->options.longest, alone);
+	const uint64_t *counts;
+
+	grammar_each(&s->grammar, count_symbol, c);
+	counts = stream_count_end(c);
+	for (size_t i = 0; i < s->all.n; i++) {
+		s->all.p[i].occurrences = counts[i + 1];
+		s->all.p[i].heat = s->all.p[i].length * counts[i + 1];
+	}
+	stream_count_destroy(c);
 }
 
-/* ---- the hot ones ---- */
-
-struct ranked {
-	uint64_t heat;
-	uint32_t stream;
-};
-
-static int by_heat(const void *a, const void *b)
+/* By heat, then the longer; else by what is the same in another run. */
+static int by_heat(const void *a, const void *b, void *arg)
 {
-	const struct ranked *x = a, *y = b;
+	const struct streams *s = arg;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	const struct stream *x = &s->all.p[i], *y = &s->all.p[j];
+	int order = 0;
 
 	if (x->heat != y->heat)
 		return x->heat > y->heat ? -1 : 1;
-	return x->stream < y->stream ? -1 : x->stream > y->stream;
+	if (x->length != y->length)
+		return x->length > y->length ? -1 : 1;
+	for (uint32_t k = 0; !order && k < x->length; k++)
+		order = compare_references(s, s->texts.p[i][k], s->texts.p[j][k]);
+	return order;
 }
 
 /* Keeps streams, the hottest first, until they have the wanted share; others are not looked for. */
 static void keep_hottest(struct streams *s, double coverage)
 {
-	VEC(struct ranked) order = {0};
+	uint32_t *order = xcalloc(s->all.n + 1, sizeof *order);
+	double references = (double)s->summary.references, sum = 0;
 	stream_list all = {0};
 	text_list texts = {0};
-	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < s->all.n; i++)
-		*vec_add(&order) = (struct ranked){s->all.p[i].length * s->all.p[i].occurrences, i};
-	vec_sort(&order, by_heat);
+		order[i] = i;
+	qsort_r(order, s->all.n, sizeof *order, by_heat, s);
 	stream_trie_destroy(s->trie);
 	s->trie = stream_trie_create();
-	vec_each (r, &order) {
-		bool keeps = s->all.p[r->stream].occurrences > 1 &&
-			     (double)sum < coverage * (double)s->summary.references;
+	for (size_t i = 0; i < s->all.n; i++) {
+		const struct stream *x = &s->all.p[order[i]];
+		uint32_t *text = s->texts.p[order[i]];
 
-		if (!keeps) {
-			free(s->texts.p[r->stream]);
+		if (x->occurrences < 2 || (double)x->heat < s->options.least * references ||
+			sum >= coverage * references) {
+			free(text);
 			continue;
 		}
-		sum += r->heat;
-		*vec_add(&texts) = s->texts.p[r->stream];
-		*vec_add(&all) = s->all.p[r->stream];
-		all.p[all.n - 1].heat = r->heat;
-		stream_trie_add(
-			s->trie, texts.p[all.n - 1], all.p[all.n - 1].length, (uint32_t)all.n);
+		sum += (double)x->heat;
+		*vec_add(&texts) = text;
+		*vec_add(&all) = *x;
+		stream_trie_add(s->trie, text, x->length, (uint32_t)all.n);
 	}
-	vec_deinit(&order);
+	free(order);
 	vec_deinit(&s->all);
 	vec_deinit(&s->texts);
 	s->all = all;
 	s->texts = texts;
+}
+
+/*
+ * Each by itself first: who has too little then has no more among others, and who has most comes
+ * first. Then all together; and once more without those that are not hot.
+ */
+static void find_hottest(struct streams *s)
+{
+	count(s, true);
+	vec_each (x, &s->all)
+		s->summary.candidates += x->occurrences > 1;
+	keep_hottest(s, INFINITY);
+	count(s, false);
+	keep_hottest(s, s->options.coverage);
+	count(s, false);
+	keep_hottest(s, INFINITY);
 }
 
 static int by_number(const void *a, const void *b)
@@ -375,7 +373,6 @@ static void describe(struct streams *s)
 		for (uint32_t k = 0; k < x->length; k++)
 			list[k] = *stream_numbers_at(s->numbers, s->texts.p[i][k]);
 		x->references = list;
-		x->heat = x->length * x->occurrences;
 		s->summary.hot += x->heat;
 		count_lines(x);
 	}
@@ -409,12 +406,7 @@ static int find_streams(struct streams *s, struct err *e)
 		return rc;
 	make_grammar(s);
 	find_candidates(s);
-	count(s);
-	vec_each (x, &s->all)
-		s->summary.candidates += x->occurrences > 1;
-	keep_hottest(s, s->options.coverage);
-	count(s);
-	keep_hottest(s, 1); /* in the order of their final heat */
+	find_hottest(s);
 	describe(s);
 	return 0;
 }

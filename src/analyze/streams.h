@@ -5,8 +5,9 @@
  * A reference is an instruction and an address, of one run and process. Sequitur (or, offline,
  * Re-Pair) finds what repeats; of its rules those of a wanted length, each cut down to what it
  * repeats itself, are looked for in the trace again, so that numbers of occurrences, which do not
- * overlap, are those of the trace and not of the grammar. Those with the most heat (length x
- * occurrences) that together account for a wanted share of all references are hot. Bursts are never
+ * overlap, are those of the trace and not of the grammar. What several could have belongs to the
+ * hottest of them (heat is length x occurrences). The hottest that together account for a wanted
+ * share of all references are hot, if each by itself has a share that is worth it. Bursts are never
  * joined.
  */
 #ifndef CULPRIT_ANALYZE_STREAMS_H
@@ -25,6 +26,7 @@ struct streams;
 struct streams_options {
 	uint32_t shortest, longest; /* lengths that are wanted */
 	double coverage;            /* share of all references that hot streams shall have */
+	double least;               /* and that each must have */
 	bool offline;               /* Re-Pair over the whole trace instead of Sequitur */
 };
 

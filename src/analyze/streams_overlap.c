@@ -32,7 +32,7 @@ static struct signature signature_of(const struct stream *s)
 
 static void add(struct hmap *all, const struct streams *s, int which)
 {
-	uint64_t whole = streams_summary(s)->references;
+	uint64_t whole = streams_summary(s)->hot;
 	const struct stream *list;
 	size_t n = streams_all(s, &list);
 

@@ -101,10 +101,11 @@ static void print_summary(const struct streams_view *v)
 		n, v->options.shortest, v->options.longest,
 		100 * share_of(sum->hot, sum->references), sum->references, sum->bursts);
 	if (share_of(sum->hot, sum->references) < v->options.coverage)
-		printf("All that came twice is hot: %.0f%% was asked for.\n",
-			100 * v->options.coverage);
+		printf("All that came twice and has %g%% of the references is hot: %.0f%% was "
+		       "asked for.\n",
+			100 * v->options.least, 100 * v->options.coverage);
 	if (v->compare) {
-		printf("%.1f%% of the references are in streams that ", 100 * v->overlap);
+		printf("%.1f%% of what is in them is in streams that ", 100 * v->overlap);
 		cmd_put(stdout, v->compare);
 		puts(" has, too, as hot as here or less.");
 	}
@@ -168,6 +169,7 @@ static void print_text(struct streams_view *v)
 enum {
 	STREAMS_LENGTH = REPORT_LAST,
 	STREAMS_COVERAGE,
+	STREAMS_HEAT,
 	STREAMS_COMPARE,
 	STREAMS_RAW,
 	STREAMS_OFFLINE
@@ -200,6 +202,10 @@ static int streams_option(void *arg, int c, const char *value)
 		if (parse_share(value, &v->options.coverage) < 0)
 			return cmd_usage("streams", "--coverage: '%s' is no share", value);
 		return 0;
+	case STREAMS_HEAT:
+		if (parse_share(value, &v->options.least) < 0)
+			return cmd_usage("streams", "--heat: '%s' is no share", value);
+		return 0;
 	}
 	return 1;
 }
@@ -209,6 +215,7 @@ static int parse(struct streams_view *v, int argc, char **argv)
 	static const struct option options[] = {REPORT_LONG, REPORT_ROWS_LONG,
 		{"length", required_argument, NULL, STREAMS_LENGTH},
 		{"coverage", required_argument, NULL, STREAMS_COVERAGE},
+		{"heat", required_argument, NULL, STREAMS_HEAT},
 		{"compare", required_argument, NULL, STREAMS_COMPARE},
 		{"raw", no_argument, NULL, STREAMS_RAW},
 		{"offline", no_argument, NULL, STREAMS_OFFLINE}, {0}};
@@ -258,7 +265,8 @@ static int report(struct streams_view *v, struct err *e)
 
 int cmd_streams(int argc, char **argv)
 {
-	struct streams_view v = {.options = {.shortest = 10, .longest = 100, .coverage = 0.9}};
+	struct streams_view v = {
+		.options = {.shortest = 10, .longest = 100, .coverage = 0.9, .least = 0.001}};
 	struct err e = {0};
 	int code = parse(&v, argc, argv);
 

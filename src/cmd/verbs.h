@@ -166,6 +166,7 @@
 		"usage: culprit streams [options]\n"                                               \
 		"      --length A,B    from A to B references (default 10,100)\n"                  \
 		"      --coverage S    share of all references that shall be hot (default 90%)\n"  \
+		"      --heat S        and that each stream must have (default 0.1%)\n"            \
 		"      --compare FILE  how much of it another database has, too\n"                 \
 		"  -n, --rows N        at most N streams (default 10)\n" REPORT_USAGE)             \
 	X(stats, "how much procedures vary over many runs",                                        \
