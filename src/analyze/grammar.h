@@ -8,6 +8,7 @@
 #ifndef CULPRIT_ANALYZE_GRAMMAR_H
 #define CULPRIT_ANALYZE_GRAMMAR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vec.h"
@@ -37,14 +38,14 @@ static inline uint32_t grammar_end(const struct grammar *g, uint32_t rule)
 			    *end_##it = (g)->symbols.p + grammar_end((g), (rule)); \
 		it < end_##it; it++)
 
-/* By rule how long what it stands for is; UINT32_MAX: longer than `most`, or nothing. To be freed.
+/*
+ * By symbol whether it is joined to the one before it in its rule: whether the two terminals that
+ * meet there do so at least so often in the sequence. To be freed.
  */
-uint32_t *grammar_lengths(const struct grammar *g, uint32_t most);
-/* What a rule stands for; not nested deeper than it is long. */
-void grammar_expand(const struct grammar *g, uint32_t rule, uint32_t **to);
-/* The sequence again: its terminals and cuts. */
+bool *grammar_joints(const struct grammar *g, uint64_t least);
+/* The sequence again: its terminals and cuts; with joints, cut as well where none is. */
 typedef void grammar_fn(void *arg, uint32_t symbol);
-void grammar_each(const struct grammar *g, grammar_fn *fn, void *arg);
+void grammar_each(const struct grammar *g, const bool *joints, grammar_fn *fn, void *arg);
 
 void grammar_deinit(struct grammar *g);
 

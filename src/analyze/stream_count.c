@@ -1,5 +1,6 @@
 #include "analyze/stream_count.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,36 +21,11 @@ struct stream_count {
 	uint64_t *counts; /* by text */
 	VEC(uint32_t) window;
 	struct stream_match *matches;
-	/* Alone: what came before the window, and by text where its last occurrence ends. */
-	uint64_t before, *end;
-	/* Together: what is given away of the window; by text its occurrences there, + 1. */
-	uint8_t *given;
-	uint32_t *first;
+	uint8_t *given;  /* of the window: who has a text already */
+	uint32_t *first; /* by text: its occurrences there, + 1 */
 	VEC(struct occurrence) occurrences;
 	VEC(uint32_t) texts;
 };
-
-/* ---- each text by itself ---- */
-
-static void count_alone(struct stream_count *c, size_t starts)
-{
-	for (size_t i = 0; i < starts; i++) {
-		uint64_t at = c->before + i;
-		unsigned n =
-			stream_trie_find(c->trie, c->window.p + i, c->window.n - i, c->matches);
-
-		for (unsigned k = 0; k < n; k++) {
-			const struct stream_match *m = &c->matches[k];
-
-			if (c->end[m->text] > at)
-				continue;
-			c->end[m->text] = at + m->length;
-			c->counts[m->text]++;
-		}
-	}
-}
-
-/* ---- all together ---- */
 
 /* From the last on, so that the lists begin with the first. */
 static void list_occurrences(struct stream_count *c, size_t starts)
@@ -78,7 +54,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void count_together(struct stream_count *c, size_t starts)
+static void count_occurrences(struct stream_count *c, size_t starts)
 {
 	list_occurrences(c, starts);
 	vec_sort(&c->texts, by_number);
@@ -104,17 +80,11 @@ static void count_window(struct stream_count *c, bool cut)
 
 	if (!cut)
 		starts = n > c->longest ? n - c->longest : 0;
-	if (c->end)
-		count_alone(c, starts);
-	else
-		count_together(c, starts);
+	count_occurrences(c, starts);
 	c->window.n = n - starts;
-	c->before += starts;
 	memmove(c->window.p, c->window.p + starts, c->window.n * sizeof *c->window.p);
-	if (c->given) {
-		memmove(c->given, c->given + starts, c->window.n);
-		memset(c->given + c->window.n, false, starts);
-	}
+	memmove(c->given, c->given + starts, c->window.n);
+	memset(c->given + c->window.n, false, starts);
 }
 
 void stream_count_add(struct stream_count *c, uint32_t symbol)
@@ -132,7 +102,7 @@ const uint64_t *stream_count_end(struct stream_count *c)
 }
 
 struct stream_count *stream_count_create(
-	const struct stream_trie *trie, uint32_t texts, uint32_t longest, bool alone)
+	const struct stream_trie *trie, uint32_t texts, uint32_t longest)
 {
 	struct stream_count *c = xcalloc(1, sizeof *c);
 
@@ -141,12 +111,8 @@ struct stream_count *stream_count_create(
 	c->counts = xcalloc((size_t)texts + 1, sizeof *c->counts);
 	c->matches = xcalloc((size_t)longest + 1, sizeof *c->matches);
 	vec_reserve(&c->window, (size_t)WINDOW + longest);
-	if (alone) {
-		c->end = xcalloc((size_t)texts + 1, sizeof *c->end);
-	} else {
-		c->given = xcalloc((size_t)WINDOW + longest, sizeof *c->given);
-		c->first = xcalloc((size_t)texts + 1, sizeof *c->first);
-	}
+	c->given = xcalloc((size_t)WINDOW + longest, sizeof *c->given);
+	c->first = xcalloc((size_t)texts + 1, sizeof *c->first);
 	return c;
 }
 
@@ -156,7 +122,6 @@ void stream_count_destroy(struct stream_count *c)
 		return;
 	free(c->counts);
 	free(c->matches);
-	free(c->end);
 	free(c->given);
 	free(c->first);
 	vec_deinit(&c->window);

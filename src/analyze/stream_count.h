@@ -1,14 +1,12 @@
 /*
- * How often texts (stream_trie.h) occur in a sequence that comes symbol by symbol; occurrences do
- * not overlap. Either of each text by itself; or of all together, and then a reference is given to
- * the first text in the order of their numbers that wants it. With numbers by heat the hottest
- * streams are found wherever they are, whatever stands before them, so that two traces of one
- * program are taken apart in the same way.
+ * How often texts (stream_trie.h) occur in a sequence that comes symbol by symbol. A reference is
+ * given to the first text in the order of their numbers that wants it: with numbers by heat the
+ * hottest streams are found wherever they are, whatever stands before them, so that two traces of
+ * one program are taken apart in the same way.
  */
 #ifndef CULPRIT_ANALYZE_STREAM_COUNT_H
 #define CULPRIT_ANALYZE_STREAM_COUNT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "analyze/stream_trie.h"
@@ -17,7 +15,7 @@ struct stream_count;
 
 /* Of texts 1 to `texts`, of which none is longer than `longest`. */
 struct stream_count *stream_count_create(
-	const struct stream_trie *trie, uint32_t texts, uint32_t longest, bool alone);
+	const struct stream_trie *trie, uint32_t texts, uint32_t longest);
 void stream_count_destroy(struct stream_count *c);
 
 void stream_count_add(struct stream_count *c, uint32_t symbol); /* a terminal or a cut */

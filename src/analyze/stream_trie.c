@@ -98,15 +98,6 @@ static uint32_t first_node(const struct stream_trie *t, const uint32_t *sequence
 	return n && sequence[0] < t->first.n ? t->first.p[sequence[0]] : 0;
 }
 
-uint32_t stream_trie_get(const struct stream_trie *t, const uint32_t *text, uint32_t n)
-{
-	uint32_t node = first_node(t, text, n);
-
-	for (uint32_t i = 1; node && i < n; i++)
-		node = next_node(t, node, text[i]);
-	return t->text.p[node];
-}
-
 unsigned stream_trie_find(
 	const struct stream_trie *t, const uint32_t *sequence, size_t n, struct stream_match *out)
 {

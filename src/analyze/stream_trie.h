@@ -16,9 +16,6 @@ void stream_trie_destroy(struct stream_trie *t);
 /* The number of a text that is there already, else NUMBER (not 0), which it has from then on. */
 uint32_t stream_trie_add(struct stream_trie *t, const uint32_t *text, uint32_t n, uint32_t number);
 
-/* The number of a text; 0: it is not there. */
-uint32_t stream_trie_get(const struct stream_trie *t, const uint32_t *text, uint32_t n);
-
 struct stream_match {
 	uint32_t text, length;
 };

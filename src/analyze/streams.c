@@ -9,14 +9,15 @@
 #include "analyze/repair.h"
 #include "analyze/sequitur.h"
 #include "analyze/stream_count.h"
+#include "analyze/stream_cut.h"
 #include "analyze/stream_numbers.h"
 #include "analyze/stream_trie.h"
 #include "base/err.h"
+#include "base/hmap.h"
 #include "base/mem.h"
 #include "base/vec.h"
 
-#define LINE       64
-#define ROUND_PART 20 /* of a round: so much of it must come again for it to be one */
+#define LINE 64
 
 typedef VEC(struct stream) stream_list;
 typedef VEC(uint32_t *) text_list;
@@ -28,9 +29,9 @@ struct streams {
 	struct sequitur *online; /* or */
 	VEC(uint32_t) whole;     /* the trace, with cuts */
 	struct grammar grammar;
+	struct hmap pieces;
 	struct stream_trie *trie; /* what is looked for: streams, + 1 */
 	stream_list all;
-	uint32_t rounds;      /* so many of the candidates, the first ones, go round */
 	text_list texts;      /* by stream: its terminals */
 	VEC(uint32_t) window; /* a burst */
 	struct streams_summary summary;
@@ -123,22 +124,104 @@ static int learn_burst(
 	return 0;
 }
 
-/* ---- rules ---- */
+/* ---- pieces ---- */
 
-/* The shortest beginning that a text repeats: by the borders of Knuth, Morris and Pratt. */
-static uint32_t period_of(const uint32_t *text, uint32_t n)
+/* What a stream must have to be hot. */
+static double least_heat(const struct streams *s)
 {
-	uint32_t *border = xcalloc(n + 1, sizeof *border), k = 0, period;
+	return s->options.least * (double)s->summary.references;
+}
 
-	for (uint32_t i = 1; i < n; i++) {
-		while (k && text[i] != text[k])
-			k = border[k];
-		k += text[i] == text[k];
-		border[i + 1] = k;
+static void add_candidate(struct streams *s, const uint32_t *text, uint32_t n, uint64_t times)
+{
+	uint32_t number = (uint32_t)s->all.n + 1, *own;
+
+	if (stream_trie_add(s->trie, text, n, number) != number)
+		return;
+	own = xmalloc(n * sizeof *own);
+	memcpy(own, text, n * sizeof *own);
+	*vec_add(&s->texts) = own;
+	*vec_add(&s->all) = (struct stream){.length = n, .occurrences = times, .heat = n * times};
+}
+
+/* A piece by a hash of it: how often the trace is cut into it. */
+struct piece {
+	uint64_t key;
+	uint64_t times;
+};
+
+static uint64_t piece_key(const uint32_t *text, uint32_t n)
+{
+	return hash_bytes(text, n * sizeof *text);
+}
+
+static void count_piece(void *arg, const uint32_t *text, uint32_t n)
+{
+	struct streams *s = arg;
+	struct piece *p = hmap_put(&s->pieces, &(uint64_t){piece_key(text, n)}, NULL);
+
+	p->times++;
+}
+
+/* Cutting loses what is at the ends of bursts, so half of the heat is enough here. */
+static void take_piece(void *arg, const uint32_t *text, uint32_t n)
+{
+	struct streams *s = arg;
+	const struct piece *p = hmap_get(&s->pieces, &(uint64_t){piece_key(text, n)});
+
+	if (p && p->times > 1 && 2 * (double)(n * p->times) >= least_heat(s))
+		add_candidate(s, text, n, p->times);
+}
+
+static void cut_symbol(void *arg, uint32_t symbol)
+{
+	stream_cut_add(arg, symbol);
+}
+
+static void cut_trace(struct streams *s, const bool *joints, stream_piece_fn *fn)
+{
+	struct stream_cut *c =
+		stream_cut_create(s->numbers, s->options.shortest, s->options.longest, fn, s);
+
+	grammar_each(&s->grammar, joints, cut_symbol, c);
+	stream_cut_add(c, GRAMMAR_CUT);
+	stream_cut_destroy(c);
+}
+
+/* Who follows another less often than the longest of hot streams occurs is in none with it. */
+static void find_candidates(struct streams *s)
+{
+	double rarest = ceil(least_heat(s) / s->options.longest);
+	bool *joints = grammar_joints(&s->grammar, rarest > 2 ? (uint64_t)rarest : 2);
+
+	hmap_init(&s->pieces, sizeof(struct piece), sizeof(uint64_t));
+	cut_trace(s, joints, count_piece);
+	cut_trace(s, joints, take_piece);
+	hmap_deinit(&s->pieces);
+	free(joints);
+}
+
+/* ---- the hot ones ---- */
+
+static void count_symbol(void *arg, uint32_t symbol)
+{
+	stream_count_add(arg, symbol);
+}
+
+/* In the trace again, from its grammar: that needs no numbers for references. */
+static void count(struct streams *s)
+{
+	struct stream_count *c =
+		stream_count_create(s->trie, (uint32_t)s->all.n, s->options.longest);
+	const uint64_t *counts;
+
+	grammar_each(&s->grammar, NULL, count_symbol, c);
+	counts = stream_count_end(c);
+	for (size_t i = 0; i < s->all.n; i++) {
+		s->all.p[i].occurrences = counts[i + 1];
+		s->all.p[i].heat = s->all.p[i].length * counts[i + 1];
 	}
-	period = n - border[n];
-	free(border);
-	return period;
+	stream_count_destroy(c);
 }
 
 /* By the instruction, which runs have in common, then by the address. */
@@ -154,115 +237,6 @@ static int compare_references(const struct streams *s, uint32_t a, uint32_t b)
 	if (x->address != y->address)
 		return x->address < y->address ? -1 : 1;
 	return a < b ? -1 : a > b;
-}
-
-/* Where the least rotation of a text begins (Booth 1980, in the form with two candidates). */
-static uint32_t least_rotation(const struct streams *s, const uint32_t *text, uint32_t n)
-{
-	uint32_t i = 0, j = 1, k = 0;
-
-	while (i < n && j < n && k < n) {
-		int order = compare_references(s, text[(i + k) % n], text[(j + k) % n]);
-
-		if (!order) {
-			k++;
-			continue;
-		}
-		if (order > 0)
-			i += k + 1;
-		else
-			j += k + 1;
-		j += i == j;
-		k = 0;
-	}
-	return i < j ? i : j;
-}
-
-static void rotate(const struct streams *s, const uint32_t *text, uint32_t n, uint32_t *to)
-{
-	uint32_t from = least_rotation(s, text, n);
-
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = text[(from + i) % n];
-}
-
-static void add_candidate(struct streams *s, const uint32_t *text, uint32_t n)
-{
-	uint32_t number = (uint32_t)s->all.n + 1, *own;
-
-	if (stream_trie_add(s->trie, text, n, number) != number)
-		return;
-	own = xmalloc(n * sizeof *own);
-	memcpy(own, text, n * sizeof *own);
-	*vec_add(&s->texts) = own;
-	*vec_add(&s->all) = (struct stream){.length = n};
-}
-
-/*
- * What goes round is one stream, wherever bursts happened to begin in it: once around, from the
- * least of its references on. It is known by a rule that goes on behind the first round; these come
- * first, so that what is just one round, from elsewhere on, is known to be the same.
- */
-static void consider(struct streams *s, const uint32_t *text, uint32_t n, bool rounds)
-{
-	uint32_t period = period_of(text, n), found, *turned;
-	bool round = period >= s->options.shortest && period <= s->options.longest &&
-		     (n - period) * ROUND_PART >= period;
-
-	if (round != rounds || (!round && n > s->options.longest))
-		return;
-	n = round ? period : n;
-	turned = xmalloc(n * sizeof *turned);
-	rotate(s, text, n, turned);
-	found = stream_trie_get(s->trie, turned, n);
-	if (round)
-		add_candidate(s, turned, n);
-	else if (!found || found > s->rounds)
-		add_candidate(s, text, n);
-	if (round)
-		s->rounds = (uint32_t)s->all.n;
-	free(turned);
-}
-
-static void find_candidates(struct streams *s)
-{
-	uint32_t most = 2 * s->options.longest, *text = xcalloc(most + 1, sizeof *text);
-	uint32_t *length = grammar_lengths(&s->grammar, most);
-
-	for (int rounds = 1; rounds >= 0; rounds--)
-		for (uint32_t rule = 1; rule < grammar_rules(&s->grammar); rule++) {
-			uint32_t *end = text;
-
-			if (length[rule] < s->options.shortest || length[rule] == UINT32_MAX)
-				continue;
-			grammar_expand(&s->grammar, rule, &end);
-			consider(s, text, length[rule], rounds);
-		}
-	free(text);
-	free(length);
-}
-
-/* ---- the hot ones ---- */
-
-static void count_symbol(void *arg, uint32_t symbol)
-{
-	stream_count_add(arg, symbol);
-}
-
-/* In the trace again, from its grammar: that needs no numbers for references. */
-static void count(struct streams *s, bool alone)
-{
-	struct stream_count *c =
-		stream_count_create(s->trie, (uint32_t)s->all.n, s->options.longest, alone);
-	const uint64_t *counts;
-
-	grammar_each(&s->grammar, count_symbol, c);
-	counts = stream_count_end(c);
-	for (size_t i = 0; i < s->all.n; i++) {
-		s->all.p[i].occurrences = counts[i + 1];
-		s->all.p[i].heat = s->all.p[i].length * counts[i + 1];
-	}
-	stream_count_destroy(c);
 }
 
 /* By heat, then the longer; else by what is the same in another run. */
@@ -283,10 +257,10 @@ static int by_heat(const void *a, const void *b, void *arg)
 }
 
 /* Keeps streams, the hottest first, until they have the wanted share; others are not looked for. */
-static void keep_hottest(struct streams *s, double coverage)
+static void keep_hottest(struct streams *s, double least, double coverage)
 {
 	uint32_t *order = xcalloc(s->all.n + 1, sizeof *order);
-	double references = (double)s->summary.references, sum = 0;
+	double most = coverage * (double)s->summary.references, sum = 0;
 	stream_list all = {0};
 	text_list texts = {0};
 
@@ -299,8 +273,7 @@ static void keep_hottest(struct streams *s, double coverage)
 		const struct stream *x = &s->all.p[order[i]];
 		uint32_t *text = s->texts.p[order[i]];
 
-		if (x->occurrences < 2 || (double)x->heat < s->options.least * references ||
-			sum >= coverage * references) {
+		if (x->occurrences < 2 || (double)x->heat < least || sum >= most) {
 			free(text);
 			continue;
 		}
@@ -316,20 +289,15 @@ static void keep_hottest(struct streams *s, double coverage)
 	s->texts = texts;
 }
 
-/*
- * Each by itself first: who has too little then has no more among others, and who has most comes
- * first. Then all together; and once more without those that are not hot.
- */
+/* In the order in which pieces are hot; then in that of what was counted, and only what is hot. */
 static void find_hottest(struct streams *s)
 {
-	count(s, true);
-	vec_each (x, &s->all)
-		s->summary.candidates += x->occurrences > 1;
-	keep_hottest(s, INFINITY);
-	count(s, false);
-	keep_hottest(s, s->options.coverage);
-	count(s, false);
-	keep_hottest(s, INFINITY);
+	s->summary.candidates = s->all.n;
+	keep_hottest(s, 0, INFINITY);
+	count(s);
+	keep_hottest(s, least_heat(s), s->options.coverage);
+	count(s);
+	keep_hottest(s, least_heat(s), INFINITY);
 }
 
 static int by_number(const void *a, const void *b)

@@ -3,12 +3,11 @@
  * references to memory that come again and again.
  *
  * A reference is an instruction and an address, of one run and process. Sequitur (or, offline,
- * Re-Pair) finds what repeats; of its rules those of a wanted length, each cut down to what it
- * repeats itself, are looked for in the trace again, so that numbers of occurrences, which do not
- * overlap, are those of the trace and not of the grammar. What several could have belongs to the
- * hottest of them (heat is length x occurrences). The hottest that together account for a wanted
- * share of all references are hot, if each by itself has a share that is worth it. Bursts are never
- * joined.
+ * Re-Pair) finds what repeats. Where two references follow each other too rarely for any hot stream
+ * the trace is cut, then into pieces of a wanted length (stream_cut.h). These are looked for in the
+ * trace again; occurrences do not overlap, and what several could have belongs to the hottest of
+ * them (heat is length x occurrences). The hottest that together account for a wanted share of all
+ * references are hot, if each by itself has a share that is worth it. Bursts are never joined.
  */
 #ifndef CULPRIT_ANALYZE_STREAMS_H
 #define CULPRIT_ANALYZE_STREAMS_H

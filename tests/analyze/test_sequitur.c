@@ -80,25 +80,40 @@ static void assert_pairs(const struct grammar *g)
 	vec_deinit(&pairs);
 }
 
-/* It stands for the list, and so do all its rules for what is told of their lengths. */
 static void assert_expands(const struct grammar *g, const uint32_t *list, size_t n)
 {
-	uint32_t most = 50, *length = grammar_lengths(g, most), text[50];
 	number_list out = {0};
 
-	grammar_each(g, take_symbol, &out);
+	grammar_each(g, NULL, take_symbol, &out);
 	assert_int_equal(out.n, n);
 	assert_true(!n || !memcmp(out.p, list, n * sizeof *list));
-	for (uint32_t r = 1; r < grammar_rules(g); r++) {
-		uint32_t *end = text;
-
-		if (length[r] > most)
-			continue;
-		grammar_expand(g, r, &end);
-		assert_int_equal(end - text, length[r]);
-	}
-	free(length);
 	vec_deinit(&out);
+}
+
+/* Cut where a pair comes less than three times, and nowhere else; of lists of letters. */
+static void assert_joints(const struct grammar *g, const uint32_t *list, size_t n)
+{
+	static unsigned times[128][128];
+	bool *joints = grammar_joints(g, 3);
+	number_list want = {0}, got = {0};
+
+	memset(times, 0, sizeof times);
+	for (size_t i = 1; i < n; i++)
+		if ((list[i - 1] | list[i]) < 128)
+			times[list[i - 1]][list[i]]++;
+	for (size_t i = 0; i < n; i++) {
+		bool joined = i && (list[i - 1] | list[i]) < 128;
+
+		if (i && !(joined && times[list[i - 1]][list[i]] >= 3))
+			*vec_add(&want) = CUT;
+		*vec_add(&want) = list[i];
+	}
+	grammar_each(g, joints, take_symbol, &got);
+	assert_int_equal(got.n, want.n);
+	assert_true(!n || !memcmp(got.p, want.p, got.n * sizeof *got.p));
+	free(joints);
+	vec_deinit(&want);
+	vec_deinit(&got);
 }
 
 static void online(const uint32_t *list, size_t n, struct grammar *out)
@@ -122,6 +137,7 @@ static void assert_sequence(const uint32_t *list, size_t n)
 
 	online(list, n, &g);
 	assert_expands(&g, list, n);
+	assert_joints(&g, list, n);
 	assert_uses(&g);
 	assert_pairs(&g);
 	grammar_deinit(&g);
@@ -129,6 +145,7 @@ static void assert_sequence(const uint32_t *list, size_t n)
 		memcpy(own, list, n * sizeof *own);
 	repair_grammar(own, n, &g);
 	assert_expands(&g, list, n);
+	assert_joints(&g, list, n);
 	assert_uses(&g);
 	grammar_deinit(&g);
 	free(own);
