@@ -135,6 +135,7 @@ void call_callers_add(
 	size_t n = image_procedures(im, &list);
 	struct buf code = {0};
 	uint64_t size = 0;
+	bool held = image_hold(im);
 
 	hmap_put(&c->images, &key, NULL);
 	for (size_t i = 0; i < n; i++)
@@ -143,6 +144,8 @@ void call_callers_add(
 	for (size_t i = 0; i < n && size <= CALLERS_CODE_MOST; i++)
 		if (list[i].source != PROCEDURE_PLT)
 			read_procedure(&r, &list[i], &code);
+	if (held)
+		image_release(im);
 	buf_deinit(&code);
 }
 

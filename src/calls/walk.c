@@ -17,8 +17,9 @@ struct walker {
 	void *arg;
 	uint64_t registers[FRAME_REGISTERS];
 	uint32_t known;
-	bool cut;  /* something behind the end of the copy was wanted */
-	bool bare; /* the last frame's code is in a file that describes other code */
+	bool cut;             /* something behind the end of the copy was wanted */
+	bool bare;            /* the last frame's code is in a file that describes other code */
+	size_t last, differs; /* of the frames found before: the next one, one that is gone */
 };
 
 static bool read_word(void *arg, uint64_t at, uint64_t *value)
@@ -155,13 +156,43 @@ static enum walk_end climb(struct walker *w, struct walk_frame *frame, bool *int
 	return w->registers[FRAME_RIP] ? WALK_ENDS : WALK_ROOT;
 }
 
+/*
+ * How many frames, up to the root, are those that were found before: all return addresses are where
+ * they were, and so far from each other by the rows of their code alone.
+ */
+static size_t found_before(struct walker *w)
+{
+	const struct walk_frame *last = w->start->last;
+	size_t n = w->start->nlast, i;
+	uint64_t back;
+
+	while (w->last < n && (!w->last || last[w->last - 1].cfa < w->registers[FRAME_RSP]))
+		w->last++;
+	if (w->last >= n || w->last < w->differs ||
+		last[w->last - 1].cfa != w->registers[FRAME_RSP] ||
+		last[w->last].pc != w->registers[FRAME_RIP] || last[w->last].exact)
+		return 0;
+	for (i = w->last; i + 1 < n; i++)
+		if (!last[i].fixed || last[i + 1].exact ||
+			!read_word(w, last[i].cfa - sizeof back, &back) || back != last[i + 1].pc)
+			break;
+	w->differs = i + 1;
+	return i + 1 < n ? 0 : n - w->last;
+}
+
 /* From where the walker stands; `n` frames are there. */
 static enum walk_end walk_on(
 	struct walker *w, struct walk_frame *out, size_t space, size_t *n, bool interrupted)
 {
 	for (; *n < space; ++*n) {
 		enum walk_end end;
+		size_t before = interrupted ? 0 : found_before(w);
 
+		if (before && before <= space - *n) {
+			memcpy(out + *n, w->start->last + w->last, before * sizeof *out);
+			*n += before;
+			return WALK_ROOT;
+		}
 		out[*n] = (struct walk_frame){.pc = w->registers[FRAME_RIP], .exact = interrupted};
 		end = climb(w, &out[*n], &interrupted);
 		if (end != WALK_ENDS) {

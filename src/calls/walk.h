@@ -12,12 +12,18 @@
 
 #include "image/frames.h"
 
+struct walk_frame;
+
 /* The registers of a thread, and the bytes of its stack from rsp on; DWARF's numbers. */
 struct walk_start {
 	uint64_t registers[FRAME_REGISTERS];
 	uint32_t known; /* a bit for each register */
 	const uint8_t *stack;
 	size_t size;
+	/* If not NULL, what was found in the same stack before, from the innermost frame to the
+	   root. Frames whose return addresses are still there are not looked for again. */
+	const struct walk_frame *last;
+	size_t nlast;
 };
 
 /* The rows of the image that is at an address, and how far it lies from its virtual addresses. */

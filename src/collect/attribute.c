@@ -161,6 +161,12 @@ bool attribution_kernel_hidden(const struct attribution *a)
 	return image_cache_kernel_hidden(a->images);
 }
 
+void attribution_finish(struct attribution *a)
+{
+	if (a->contexts)
+		contexts_finish(a->contexts);
+}
+
 int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, const int64_t *events,
 	int64_t t0, int64_t t1, struct err *e)
 {

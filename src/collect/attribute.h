@@ -108,6 +108,8 @@ bool attribution_kernel_hidden(const struct attribution *a);
 int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, const int64_t *events,
 	int64_t t0, int64_t t1, struct err *e);
 void attribution_flushed(struct attribution *a);
+/* No more samples come: the next flush is the last one. */
+void attribution_finish(struct attribution *a);
 
 /* Samples placed since the last flush. */
 void attribution_counts(

@@ -552,6 +552,7 @@ int collector_finish(struct collector *c, struct err *e)
 	sampler_disable(c->sampler);
 	drain(c);
 	c->sampling = false;
+	attribution_finish(c->attribution);
 	return flush(c, true, e);
 }
 

@@ -1,5 +1,6 @@
 #include "collect/contexts.h"
 
+#include "base/io.h"
 #include "base/mem.h"
 #include "collect/contexts_internal.h"
 #include "collect/driver.h"
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Bytes of functions: stacks go through the same ones again and again. */
 #define MOST_TABLES ((size_t)16 << 20)
@@ -31,7 +33,8 @@ struct contexts *contexts_create(
 	c->images = images;
 	c->processes = processes;
 	c->how = how;
-	c->instructions = xcalloc(CONTEXTS_INSTRUCTIONS, sizeof *c->instructions);
+	c->settled_ns = io_clock_ns(CLOCK_MONOTONIC);
+	c->stretches = xcalloc(CONTEXTS_STRETCHES, sizeof *c->stretches);
 	hmap_init(&c->pending, sizeof(struct pending), sizeof(struct placed));
 	hmap_init(&c->unplaced, sizeof(struct unplaced), sizeof(struct context_sample));
 	hmap_init(&c->callers_told, sizeof(struct told_callers), sizeof(struct call_told));
@@ -59,7 +62,7 @@ void contexts_destroy(struct contexts *c)
 	}
 	call_sites_destroy(c->sites);
 	call_callers_destroy(c->callers);
-	free(c->instructions);
+	free(c->stretches);
 	hmap_deinit(&c->pending);
 	hmap_deinit(&c->unplaced);
 	hmap_deinit(&c->callers_told);
@@ -70,7 +73,10 @@ void contexts_destroy(struct contexts *c)
 	hmap_deinit(&c->programs);
 	hmap_deinit(&c->procedures);
 	contexts_deinit_tails(c);
-	vec_deinit(&c->last.frames);
+	for (unsigned i = 0; i < CONTEXTS_LAST; i++) {
+		vec_deinit(&c->last[i].walked);
+		vec_deinit(&c->last[i].frames);
+	}
 	stack_roots_deinit(&c->roots);
 	vec_deinit(&c->judgements);
 	vec_deinit(&c->steps);
@@ -324,6 +330,30 @@ static bool find_base(struct contexts *c, const struct context_stack *s,
 	return root;
 }
 
+static struct last_stack *last_of(struct contexts *c, const struct context_stack *s)
+{
+	return &c->last[s->stack->pid % CONTEXTS_LAST];
+}
+
+static bool is_last_of(const struct last_stack *l, const struct context_stack *s, uint64_t base)
+{
+	return l->pid == s->stack->pid && l->base == base && l->program == s->sample.program;
+}
+
+static void keep_last(struct last_stack *l, const struct context_stack *s, uint64_t base,
+	const struct walk_frame *walked, const struct call_frame *frames, size_t n)
+{
+	l->pid = s->stack->pid;
+	l->base = base;
+	l->program = s->sample.program;
+	l->whole = false;
+	l->walked.n = l->frames.n = 0;
+	for (size_t i = 0; i < n; i++) {
+		*vec_add(&l->walked) = walked[i];
+		*vec_add(&l->frames) = frames[i];
+	}
+}
+
 /*
  * The frames that a stack has in common with the last one, from the root on, are placed already.
  * Returns how many are not.
@@ -331,27 +361,20 @@ static bool find_base(struct contexts *c, const struct context_stack *s,
 static size_t place_frames(struct contexts *c, const struct context_stack *s, uint64_t base,
 	const struct walk_frame *walked, size_t n, struct call_frame *out)
 {
-	struct last_stack *l = &c->last;
-	size_t own = n;
+	struct last_stack *l = last_of(c, s);
+	size_t own = n, there = is_last_of(l, s, base) ? l->frames.n : 0;
 
-	if (l->pid == s->stack->pid && l->base == base && l->program == s->sample.program)
-		while (own && n - own < l->frames.n &&
-			is_same_frame(&l->frames.p[n - own].walked, &walked[own - 1])) {
-			out[own - 1] = l->frames.p[n - own].frame;
-			own--;
-		}
-	l->pid = s->stack->pid;
-	l->base = base;
-	l->program = s->sample.program;
-	l->frames.n = n - own;
-	for (size_t i = own; i-- > 0;) {
+	for (; own && there && is_same_frame(&l->walked.p[there - 1], &walked[own - 1]);
+		own--, there--)
+		out[own - 1] = l->frames.p[there - 1];
+	for (size_t i = 0; i < own; i++) {
 		uint64_t offset;
 		uint32_t image = s->place(s->arg, walked[i].pc - !walked[i].exact, &offset);
 
 		out[i] = contexts_frame(
 			c, image, offset, walked[i].cfa ? (int64_t)(base - walked[i].cfa) : 0);
-		*vec_add(&l->frames) = (struct placed_frame){walked[i], out[i]};
 	}
+	keep_last(l, s, base, walked, out, n);
 	return own;
 }
 
@@ -416,6 +439,7 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 	if (s->stack->learn)
 		contexts_note_tails(c, s, walked, frames, own < n ? own + 1 : n);
 	whole = based && is_whole(s, root.base, walked, n, end);
+	last_of(c, s)->whole = whole && root.kind < STACK_SIGNAL;
 	if (root.kind < STACK_SIGNAL && based && !s->stack->trail)
 		contexts_note_steps(c, s, walked, n, whole);
 	if (whole) {
@@ -497,6 +521,10 @@ uint64_t contexts_stack(struct contexts *c, const struct context_stack *s)
 		return n ? take_walk(c, s, walked, n, WALK_ROOT) : 0;
 	}
 	start = start_of(s->stack, s->bytes);
+	if (last_of(c, s)->whole && is_last_of(last_of(c, s), s, s->stack->base)) {
+		start.last = last_of(c, s)->walked.p;
+		start.nlast = last_of(c, s)->walked.n;
+	}
 	end = walk_stack(&start, find_rows, &j, walked, CONTEXTS_FRAMES, &n);
 	return take_walk(c, s, walked, n, end);
 }

@@ -124,6 +124,8 @@ struct contexts_settled {
 };
 /* All since the last flush; stays the contexts' until they are settled again or flushed. */
 const struct contexts_settled *contexts_settle(struct contexts *c);
+/* No more is sampled: what is left to find out then holds nobody up. */
+void contexts_finish(struct contexts *c);
 void contexts_flushed(struct contexts *c);
 
 /* Of copied stacks, since the beginning. */

@@ -14,18 +14,19 @@ enum {
 	CONTEXTS_FRAMES = 1024,     /* of a stack */
 };
 
-/* What is known of an instruction until the next flush. */
-struct instruction {
-	uint64_t offset, procedure;
+/* What is known of some code until the next flush. */
+struct stretch {
+	uint64_t start, end; /* offsets */
+	uint64_t procedure;
 	uint32_t image; /* the number + 1 */
-	uint32_t base;  /* what its frame is found by */
+	uint32_t base;  /* what its frames are found by */
 	int64_t size;   /* bytes from there to the frame's address */
 };
-#define CONTEXTS_INSTRUCTIONS 32768
+#define CONTEXTS_STRETCHES    16384
+#define CONTEXTS_STRETCH_MOST 128 /* bytes, from a multiple of it on */
 
-enum instruction_base {
-	BASE_UNSEEN, /* not looked for yet */
-	BASE_NONE,   /* there is no row */
+enum stretch_base {
+	BASE_NONE, /* there is no row */
 	BASE_RSP,
 	BASE_RBP,
 	BASE_OTHER,
@@ -104,16 +105,15 @@ struct judgement {
 	uint32_t node, pad; /* of its program's map */
 };
 
-/* The last stack as it was placed, from its root on: the next one mostly begins like it. */
-struct placed_frame {
-	struct walk_frame walked;
-	struct call_frame frame;
-};
+/* The last stack of a process: the next one mostly begins like it. */
 struct last_stack {
 	uint64_t base;
 	uint32_t pid, program;
-	VEC(struct placed_frame) frames;
+	bool whole; /* it came to the root */
+	VEC(struct walk_frame) walked;
+	VEC(struct call_frame) frames;
 };
+#define CONTEXTS_LAST 8 /* by a part of their numbers */
 
 /* A call whose code is looked at when samples are settled: who is called there may have jumped on.
  */
@@ -125,27 +125,28 @@ struct tail_call {
 
 struct contexts {
 	enum contexts_how how;
-	uint64_t turn;                  /* flushes */
-	uint64_t settled_ns, derive_ns; /* when that was last done; left for what nobody has seen */
+	uint64_t turn;       /* flushes */
+	uint64_t settled_ns; /* when that was last done */
+	int64_t derive_ns;   /* left for what nobody has seen */
 	struct image_cache *images;
 	const struct process_table *processes;
-	struct instruction *instructions; /* by a part of a hash */
-	struct hmap pending;              /* struct pending */
-	struct hmap unplaced;             /* struct unplaced */
-	struct hmap callers_told;         /* struct told_callers */
-	VEC(struct call_told) tellings;   /* by number */
-	struct hmap walked;               /* struct walked */
-	struct hmap frames;               /* struct image_frames */
-	struct hmap bare;                 /* struct bare_frame, by image and address */
-	struct hmap programs;             /* struct program */
-	struct hmap procedures;           /* struct called_procedure, all of it key */
+	struct stretch *stretches;      /* by a part of a hash */
+	struct hmap pending;            /* struct pending */
+	struct hmap unplaced;           /* struct unplaced */
+	struct hmap callers_told;       /* struct told_callers */
+	VEC(struct call_told) tellings; /* by number */
+	struct hmap walked;             /* struct walked */
+	struct hmap frames;             /* struct image_frames */
+	struct hmap bare;               /* struct bare_frame, by image and address */
+	struct hmap programs;           /* struct program */
+	struct hmap procedures;         /* struct called_procedure, all of it key */
 	struct stack_roots roots;
 	struct call_sites *sites; /* of programs that were counted */
 	struct call_callers
 		*callers; /* of images with paths that nobody has seen; NULL: none yet */
 	struct hmap tail_sites, tail_edges; /* contexts_tails.c */
 	VEC(struct tail_call) tail_calls;   /* since the last flush */
-	struct last_stack last;
+	struct last_stack last[CONTEXTS_LAST];
 	VEC(struct judgement) judgements;
 	VEC(struct stack_step) steps; /* of the last stack */
 	struct contexts_settled settled;

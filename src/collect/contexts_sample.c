@@ -16,54 +16,64 @@ enum {
 	GROWN = 16,      /* the part by which a map grows until frames are looked up again */
 };
 
-/* ---- instructions ---- */
+/* ---- code ---- */
+
+/* The code around an address of which one row and one procedure speak, as far as that is asked. */
+static void measure(
+	struct contexts *c, uint32_t image, uint64_t vaddr, uint64_t offset, struct stretch *s)
+{
+	enum image_kind kind = (enum image_kind)image_cache_get(c->images, image)->kind;
+	const struct frames *f =
+		kind == IMAGE_ELF || kind == IMAGE_VDSO ? contexts_rows(c, image) : NULL;
+	uint64_t low = offset - offset % CONTEXTS_STRETCH_MOST, high = low + CONTEXTS_STRETCH_MOST;
+	uint64_t start, end, first, last;
+	const struct frame_rule *r = f ? frames_around(f, vaddr, &start, &end) : NULL;
+
+	s->base = !r                     ? BASE_NONE
+		  : r->base == FRAME_RSP ? BASE_RSP
+		  : r->base == FRAME_RBP ? BASE_RBP
+					 : BASE_OTHER;
+	s->size = r ? r->offset : 0;
+	s->start = offset;
+	s->end = offset + 1;
+	if (f && !r)
+		return;
+	if (r && vaddr - start < offset - low)
+		low = offset - (vaddr - start);
+	if (r && end - vaddr < high - offset)
+		high = offset + (end - vaddr);
+	if (contexts_procedure(c, image, vaddr - (offset - low), &first) &&
+		contexts_procedure(c, image, vaddr + (high - offset) - 1, &last) &&
+		first == s->procedure && last == s->procedure) {
+		s->start = low;
+		s->end = high;
+	}
+}
 
 /*
- * What is known of the instructions that were sampled last. NULL: nothing, or what may change until
- * the next flush, as that of code made at run time does.
+ * What is known of the code that was sampled last. NULL: nothing, or what may change until the next
+ * flush, as that of code made at run time does.
  */
-static const struct instruction *instruction_at(struct contexts *c, uint32_t image, uint64_t offset)
+static const struct stretch *stretch_at(struct contexts *c, uint32_t image, uint64_t offset)
 {
-	uint64_t key = offset * 0x9e3779b97f4a7c15 + image * 0xff51afd7ed558ccd;
-	struct instruction *i = &c->instructions[(key >> 40) % CONTEXTS_INSTRUCTIONS];
+	uint64_t key =
+		offset / CONTEXTS_STRETCH_MOST * 0x9e3779b97f4a7c15 + image * 0xff51afd7ed558ccd;
+	struct stretch *s = &c->stretches[(key >> 40) % CONTEXTS_STRETCHES];
 	const struct cached_image *img;
 	uint64_t vaddr;
 
-	if (i->offset == offset && i->image == image + 1)
-		return i;
+	if (s->image == image + 1 && offset - s->start < s->end - s->start)
+		return s;
 	img = image_cache_get(c->images, image);
 	if (image == IMAGE_NUMBER_UNKNOWN || img->kind == IMAGE_JIT || img->kind == IMAGE_ANON ||
 		!cached_image_address(img, offset, &vaddr))
 		return NULL;
-	i->image = 0;
-	if (!contexts_procedure(c, image, vaddr, &i->procedure))
+	s->image = 0;
+	if (!contexts_procedure(c, image, vaddr, &s->procedure))
 		return NULL;
-	i->offset = offset;
-	i->image = image + 1;
-	i->base = BASE_UNSEEN;
-	return i;
-}
-
-/* The same with how its frame is found. */
-static const struct instruction *ruled_instruction(
-	struct contexts *c, uint32_t image, uint64_t offset)
-{
-	struct instruction *i = (struct instruction *)instruction_at(c, image, offset);
-	const struct frames *f;
-	const struct frame_rule *r = NULL;
-	uint64_t vaddr;
-
-	if (!i || i->base != BASE_UNSEEN)
-		return i;
-	f = contexts_rows(c, image);
-	if (f && cached_image_address(image_cache_get(c->images, image), offset, &vaddr))
-		r = frames_at(f, vaddr);
-	i->base = !r                     ? BASE_NONE
-		  : r->base == FRAME_RSP ? BASE_RSP
-		  : r->base == FRAME_RBP ? BASE_RBP
-					 : BASE_OTHER;
-	i->size = r ? r->offset : 0;
-	return i;
+	measure(c, image, vaddr, offset, s);
+	s->image = image + 1;
+	return s;
 }
 
 /* ---- frames ---- */
@@ -163,10 +173,10 @@ bool contexts_frames(struct contexts *c, const struct context_sample *s, enum st
 
 uint64_t contexts_kernel_procedure(struct contexts *c, const struct context_sample *s)
 {
-	const struct instruction *i =
-		s->kernel ? instruction_at(c, s->kernel - 1, s->kernel_offset) : NULL;
+	const struct stretch *at =
+		s->kernel ? stretch_at(c, s->kernel - 1, s->kernel_offset) : NULL;
 
-	return i ? i->procedure : 0;
+	return at ? at->procedure : 0;
 }
 
 /* Threads of the kernel have no program that called it. */
@@ -176,17 +186,17 @@ static bool is_in_kernel_thread(const struct context_sample *s)
 }
 
 /* frame_size, where a row says it. */
-static bool size_by(struct contexts *c, const struct context_sample *s, const struct instruction *i,
+static bool size_by(struct contexts *c, const struct context_sample *s, const struct stretch *at,
 	uint64_t *size)
 {
 	uint64_t frame = frame_of(s->where);
 
-	if (i->base == BASE_NONE)
+	if (at->base == BASE_NONE)
 		return false;
-	if (i->base == BASE_OTHER)
+	if (at->base == BASE_OTHER)
 		return frame_size(c, s, size);
-	*size = (uint64_t)i->size + (i->base == BASE_RBP ? 8 * frame : 0);
-	return i->base == BASE_RSP || frame;
+	*size = (uint64_t)at->size + (at->base == BASE_RBP ? 8 * frame : 0);
+	return at->base == BASE_RSP || frame;
 }
 
 uint32_t contexts_telling(struct contexts *c, const struct call_told *told)
@@ -217,12 +227,12 @@ static bool place_callers(
 
 	for (; told.n < CALL_TOLD && s->callers[told.n].at; told.n++) {
 		const struct context_caller *by = &s->callers[told.n];
-		const struct instruction *i = instruction_at(c, by->image, by->offset);
+		const struct stretch *at = stretch_at(c, by->image, by->offset);
 
-		if (!i)
+		if (!at)
 			return false;
-		told.callers[told.n] = (struct call_frame){contexts_key(c, by->image), i->procedure,
-			(int64_t)depth - 8 * (int64_t)by->at};
+		told.callers[told.n] = (struct call_frame){contexts_key(c, by->image),
+			at->procedure, (int64_t)depth - 8 * (int64_t)by->at};
 	}
 	out->told = contexts_telling(c, &told);
 	return true;
@@ -232,7 +242,7 @@ static bool place_callers(
 static bool place(struct contexts *c, const struct context_sample *s, struct placed *out)
 {
 	uint64_t depth = 8 * (s->where & WHERE_HEIGHT), size;
-	const struct instruction *i;
+	const struct stretch *at;
 
 	*out = (struct placed){.kernel_procedure = contexts_kernel_procedure(c, s),
 		.image = s->image,
@@ -244,11 +254,11 @@ static bool place(struct contexts *c, const struct context_sample *s, struct pla
 		out->kind = CONTEXTS_NO_STACK;
 		return true;
 	}
-	i = out->kind == STACK_OTHER ? NULL : ruled_instruction(c, s->image, s->offset);
-	if (!i || !size_by(c, s, i, &size))
+	at = out->kind == STACK_OTHER ? NULL : stretch_at(c, s->image, s->offset);
+	if (!at || !size_by(c, s, at, &size))
 		return false;
 	out->frame = (struct call_frame){
-		contexts_key(c, s->image), i->procedure, (int64_t)(depth - size)};
+		contexts_key(c, s->image), at->procedure, (int64_t)(depth - size)};
 	return !s->callers[0].at || place_callers(c, s, depth, out);
 }
 

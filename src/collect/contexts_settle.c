@@ -13,7 +13,7 @@
 #include <time.h>
 
 #define MOST_BYTES  ((size_t)64 << 20) /* of maps and rows in memory */
-#define DERIVE_NS   1000000000ull      /* for paths that nobody has seen, at once */
+#define DERIVE_NS   1000000000ll       /* for paths that nobody has seen, at once */
 #define DERIVE_PART 500                /* and the part of all time that they may take */
 #define OLDEST_US   (28ll * 24 * 3600 * 1000 * 1000) /* what was learned before is not loaded */
 
@@ -102,28 +102,32 @@ static const struct call_tree *known_paths(struct contexts *c, uint32_t program)
 	return call_map_tree(contexts_program(c, contexts_key(c, program))->known);
 }
 
-/* What is not used is saved up: recordings of a minute have all of it at their end. */
+/* What is not used is saved up. */
 static void give_time(struct contexts *c)
 {
 	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
-	uint64_t left =
-		c->settled_ns ? c->derive_ns + (now - c->settled_ns) / DERIVE_PART : DERIVE_NS;
+	int64_t left = c->derive_ns + (int64_t)((now - c->settled_ns) / DERIVE_PART);
 
 	c->derive_ns = left < DERIVE_NS ? left : DERIVE_NS;
 	c->settled_ns = now;
 }
 
+void contexts_finish(struct contexts *c)
+{
+	c->derive_ns = DERIVE_NS;
+}
+
 /* What was never seen may be derived, as long as that does not hold up others. */
 static uint32_t derive_in_time(struct contexts *c, const struct placed *p)
 {
-	uint64_t before = io_clock_ns(CLOCK_MONOTONIC), took;
+	uint64_t before = io_clock_ns(CLOCK_MONOTONIC);
 	uint32_t path;
 
-	if (!c->derive_ns)
+	if (c->derive_ns <= 0)
 		return CALL_NONE;
 	path = contexts_derive(c, p->program, p->image, (enum stack_kind)p->kind, &p->frame);
-	took = io_clock_ns(CLOCK_MONOTONIC) - before;
-	c->derive_ns -= took < c->derive_ns ? took : c->derive_ns;
+	/* Reading the code of an image may take more than there was. */
+	c->derive_ns -= (int64_t)(io_clock_ns(CLOCK_MONOTONIC) - before);
 	return path;
 }
 
@@ -299,10 +303,12 @@ void contexts_flushed(struct contexts *c)
 	hmap_clear(&c->unplaced);
 	hmap_clear(&c->callers_told);
 	c->tellings.n = 0;
-	memset(c->instructions, 0, CONTEXTS_INSTRUCTIONS * sizeof *c->instructions);
+	memset(c->stretches, 0, CONTEXTS_STRETCHES * sizeof *c->stretches);
 	hmap_clear(&c->walked);
 	hmap_clear(&c->procedures);
-	c->last.frames.n = 0;
+	for (unsigned i = 0; i < CONTEXTS_LAST; i++)
+		c->last[i] = (struct last_stack){
+			.walked = c->last[i].walked, .frames = c->last[i].frames};
 	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));)
 		call_map_settle(p->known);
 	ease(c);
@@ -429,7 +435,7 @@ size_t contexts_memory(const struct contexts *c)
 		     c->unplaced.slots * sizeof(struct unplaced) +
 		     c->callers_told.slots * sizeof(struct told_callers) +
 		     c->tellings.space * sizeof *c->tellings.p +
-		     CONTEXTS_INSTRUCTIONS * sizeof *c->instructions +
+		     CONTEXTS_STRETCHES * sizeof *c->stretches +
 		     c->walked.slots * sizeof(struct walked) + stack_roots_memory(&c->roots);
 
 	for (const struct image_frames *f = NULL; (f = hmap_next(&c->frames, f));)

@@ -293,6 +293,14 @@ int image_reopen(const struct image *im)
 	return -ENOENT;
 }
 
+bool image_hold(struct image *im)
+{
+	if (im->fd >= 0 || im->bytes.n || im->kind != IMAGE_ELF)
+		return false;
+	im->fd = image_reopen(im);
+	return im->fd >= 0;
+}
+
 static int read_file_code(const struct image *im, uint64_t offset, uint64_t size, struct buf *out)
 {
 	if (im->bytes.n) {

@@ -101,6 +101,8 @@ void image_destroy(struct image *im);
  * image_code then opens the path again and takes it only if it is still the same image.
  */
 void image_release(struct image *im);
+/* Opens it again for many image_code, until it is released; false when it was not let go of. */
+bool image_hold(struct image *im);
 
 enum image_kind image_kind(const struct image *im);
 const char *image_path(const struct image *im);

@@ -97,6 +97,7 @@ int import_flush(struct import *im, struct err *e)
 	for (size_t i = 0; i < im->events.n; i++)
 		ids[i] = im->events.p[i].id;
 	attribution_drained(im->attribution, im->last);
+	attribution_finish(im->attribution);
 	r = attribution_flush(im->attribution, im->store, im->epoch, ids, t0, t1, e);
 	free(ids);
 	if (r == 0)

@@ -74,9 +74,12 @@ static int forget_modules(void **state)
 	return 0;
 }
 
+static size_t finds; /* of the last walk */
+
 static const struct frames *find(void *arg, uint64_t pc, uint64_t *bias)
 {
 	(void)arg;
+	finds++;
 	vec_each (m, &modules)
 		if (pc >= m->start && pc < m->end) {
 			*bias = m->bias;
@@ -126,6 +129,28 @@ static size_t stack_left(uint64_t rsp)
 	return size < copied ? size : copied;
 }
 
+static struct seen last; /* that came to its root, of whatever stack */
+
+/* What was found before shortens a walk and changes nothing. */
+__attribute__((noinline)) static void walk_again(struct walk_start *s)
+{
+	struct walk_frame frames[MOST];
+	size_t n;
+
+	s->last = last.frames;
+	s->nlast = last.n;
+	finds = 0;
+	assert_int_equal(walk_stack(s, find, NULL, frames, MOST, &n), seen.end);
+	assert_int_equal(n, seen.n);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(frames[i].pc == seen.frames[i].pc);
+		assert_true(frames[i].cfa == seen.frames[i].cfa);
+		assert_int_equal(frames[i].exact, seen.frames[i].exact);
+	}
+	if (seen.end == WALK_ROOT)
+		last = seen;
+}
+
 __attribute__((noinline)) static void look(void)
 {
 	struct walk_start s = {0};
@@ -141,6 +166,7 @@ __attribute__((noinline)) static void look(void)
 		&(struct iovec){(void *)s.registers[FRAME_RSP], s.size}, 1, 0);
 	s.stack = copy;
 	seen.end = walk_stack(&s, find, NULL, seen.frames, MOST, &seen.n);
+	walk_again(&s);
 	free(copy);
 }
 
@@ -224,6 +250,21 @@ static void test_plain(void **state)
 	deep(100, "");
 	check();
 	assert_true(seen.n > 100);
+}
+
+/* All but the last frames are those of a stack before, and the root's caller is no frame. */
+static void test_like_the_last(void **state)
+{
+	bool fixed = true;
+
+	(void)state;
+	for (int n = 90; n <= 110; n += 10) {
+		deep(n, "");
+		check();
+		for (size_t i = 0; i + 2 < seen.n; i++)
+			fixed &= seen.frames[i].fixed;
+		assert_true(n == 90 || !fixed || finds < 20);
+	}
 }
 
 static void test_frames_of_unknown_size(void **state)
@@ -328,6 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_like_the_last),
 		cmocka_unit_test(test_frames_of_unknown_size),
 		cmocka_unit_test(test_called_by_a_library),
 		cmocka_unit_test(test_thread),
