@@ -253,16 +253,19 @@ INTERP_FN int interp_control(struct interp *m)
 /* ---- what procedures begin and end with, while all registers are known ---- */
 
 /* pop and ret; negative: not as plain as that, and nothing is done yet. */
-INTERP_INLINE int interp_pop_plain(struct interp *m, u32 op)
+INTERP_INLINE int interp_pop_plain(struct interp *m)
 {
 	struct interp_insn *i = &m->insn;
-	u64 rsp = m->r[INTERP_RSP] + 8;
-	int stop = interp_load_plain(m, rsp - 8, 8);
+	int stop = interp_load_operand(m, m->r[INTERP_RSP], 8);
+	u64 rsp;
 
-	if (stop || m->loaded_unknown)
-		return stop ? stop : -1;
-	INTERP_BARRIER;
-	if (op == INTERP_OP_RET) {
+	if (stop)
+		return stop;
+	INTERP_FORGET;
+	if (m->loaded_unknown)
+		return -1;
+	rsp = m->r[INTERP_RSP] + 8;
+	if (INTERP_E_OP(i->entry) == INTERP_OP_RET) {
 		INTERP_NOTE(m->effect.has |= INTERP_RETURN | INTERP_INDIRECT);
 		stop = interp_go(m, m->loaded, 0);
 		if (!stop)
@@ -307,7 +310,7 @@ INTERP_INLINE int interp_call_plain(struct interp *m, u32 op)
 	if (m->insn.memory || m->insn.size != 8)
 		return -1;
 	if (op == INTERP_OP_POP || op == INTERP_OP_RET)
-		return interp_pop_plain(m, op);
+		return interp_pop_plain(m);
 	if (op == INTERP_OP_PUSH || op == INTERP_OP_CALL)
 		return interp_push_plain(m, op);
 	return -1;
