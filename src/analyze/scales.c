@@ -22,15 +22,21 @@ enum { MOST = 500 };
 /* Degrees of freedom: how readily one that contradicts the others is left alone. */
 #define TAIL        3.0
 #define ANCHOR_TAIL 2.0
-enum { TURNS = 6 };
+enum { TURNS = 8 };
 
 /* Less is known than this: nothing. */
 #define NOTHING 1.0
 
-/* The logarithm of a factor, or that of a ratio: of[0] over of[1]. */
+/* A sum of unknowns, which are logarithms of factors, each times a number. */
+struct term {
+	uint32_t of;
+	double times;
+};
+
 struct word {
-	uint32_t of[2]; /* unknowns; GRAPH_NONE: none */
+	size_t first, n; /* terms */
 	double says, variance, tail;
+	const struct tie *tie; /* NULL: it is always the same; else near the last solution */
 };
 
 struct scales {
@@ -38,6 +44,9 @@ struct scales {
 	uint32_t *unknown; /* by row, GRAPH_NONE: none */
 	uint32_t n;        /* of them; the last is what all tempos have in common */
 	VEC(struct word) words;
+	VEC(struct term) terms;
+	struct tie *ties;
+	size_t nties;
 	double *matrix; /* n times n */
 	double *x, *variance;
 };
@@ -72,10 +81,21 @@ static void choose(struct scales *s, size_t n)
 	free(list);
 }
 
+static void add_term(struct scales *s, uint32_t of, double times)
+{
+	*vec_add(&s->terms) = (struct term){of, times};
+	s->words.p[s->words.n - 1].n++;
+}
+
+/* `than` may be GRAPH_NONE: a factor, else the ratio of two. */
 static void say(
 	struct scales *s, uint32_t of, uint32_t than, double says, double variance, double tail)
 {
-	*vec_add(&s->words) = (struct word){{of, than}, says, variance, tail};
+	*vec_add(&s->words) = (struct word){
+		.first = s->terms.n, .says = says, .variance = variance, .tail = tail};
+	add_term(s, of, 1);
+	if (than != GRAPH_NONE)
+		add_term(s, than, -1);
 }
 
 static void forget_scale(struct frequency *f)
@@ -108,36 +128,60 @@ static void hear_row(struct scales *s, uint32_t row, double tempo)
 
 static void hear_calls(struct scales *s, size_t n)
 {
-	struct tie *ties;
-	size_t nties = ties_find(s->rows, n, &ties);
+	s->nties = ties_find(s->rows, n, s->unknown, &s->ties);
+	for (size_t i = 0; i < s->nties; i++) {
+		const struct tie *t = &s->ties[i];
 
-	for (size_t i = 0; i < nties; i++) {
-		uint32_t callee = s->unknown[ties[i].callee], caller = s->unknown[ties[i].caller];
-
-		if (callee != GRAPH_NONE && caller != GRAPH_NONE)
-			say(s, callee, caller, ties[i].step, TIES_ARE * ties[i].variance, TAIL);
+		say(s, s->unknown[t->callee], GRAPH_NONE, 0, 1, TAIL);
+		s->words.p[s->words.n - 1].tie = t;
+		for (size_t k = 0; k < t->ncallers; k++)
+			add_term(s, s->unknown[t->callers[k].caller], 0);
 	}
-	free(ties);
+}
+
+/* The logarithm of a sum of calls is linear near a solution: each caller has its share of them. */
+static void bring_near(struct scales *s, struct word *w)
+{
+	const struct tie *t = w->tie;
+	struct term *callers = s->terms.p + w->first + 1;
+	double sum = 0;
+
+	for (size_t i = 0; i < t->ncallers; i++)
+		sum += callers[i].times = t->callers[i].calls * exp(s->x[callers[i].of]);
+	w->says = log(sum) - log(t->entries);
+	w->variance = t->variance;
+	for (size_t i = 0; i < t->ncallers; i++) {
+		double share = callers[i].times / sum;
+
+		callers[i].times = -share;
+		w->says -= share * s->x[callers[i].of];
+		w->variance += share * share * t->callers[i].variance;
+	}
+	w->variance *= TIES_ARE;
 }
 
 /* ---- what fits best ---- */
 
 static double off_by(const struct scales *s, const struct word *w)
 {
-	return s->x[w->of[0]] - (w->of[1] != GRAPH_NONE ? s->x[w->of[1]] : 0) - w->says;
+	double sum = -w->says;
+
+	for (size_t i = w->first; i < w->first + w->n; i++)
+		sum += s->terms.p[i].times * s->x[s->terms.p[i].of];
+	return sum;
 }
 
 static void add_word(struct scales *s, const struct word *w, double weight)
 {
-	uint32_t a = w->of[0], b = w->of[1], n = s->n;
+	const struct term *t = s->terms.p + w->first;
 
-	s->matrix[a * n + a] += weight;
-	s->variance[a] += weight * w->says;
-	if (b == GRAPH_NONE)
-		return;
-	s->matrix[b * n + b] += weight;
-	s->variance[b] -= weight * w->says;
-	s->matrix[(a > b ? a : b) * n + (a > b ? b : a)] -= weight;
+	for (size_t i = 0; i < w->n; i++) {
+		s->variance[t[i].of] += weight * t[i].times * w->says;
+		for (size_t k = 0; k < w->n; k++)
+			if (t[k].of <= t[i].of)
+				s->matrix[t[i].of * s->n + t[k].of] +=
+					weight * t[i].times * t[k].times;
+	}
 }
 
 /* The normal equations; their right side is in `variance` meanwhile. */
@@ -150,8 +194,12 @@ static void gather(struct scales *s, bool first)
 		s->matrix[i * s->n + i] = 1e-4;
 	}
 	vec_each (w, &s->words) {
-		double off = first ? 0 : off_by(s, w), weight = 1 / w->variance;
+		double off, weight;
 
+		if (w->tie)
+			bring_near(s, w);
+		off = off_by(s, w);
+		weight = 1 / w->variance;
 		if (!first && isfinite(w->tail))
 			weight *= (1 + 1 / w->tail) / (1 + off * off / w->variance / w->tail);
 		add_word(s, w, weight);
@@ -247,6 +295,8 @@ void scales_apply(struct frequencies_row *rows, size_t n, const double *tempo)
 				sqrt(s.variance[of]));
 	}
 	vec_deinit(&s.words);
+	vec_deinit(&s.terms);
+	ties_free(s.ties, s.nties);
 	free(s.unknown);
 	free(s.matrix);
 	free(s.x);

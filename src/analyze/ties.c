@@ -9,7 +9,8 @@
 
 /* What a tie leaves open however many calls were seen: bursts begin where time is spent. */
 #define TIE_DOUBT 0.08
-/* A procedure whose calls were hardly seen to be shared out as it is said. */
+/* Where the rest of the entries comes from, and who of several a call site calls, is seen by bursts
+ * that began where time is spent. */
 #define SHARE_DOUBT  0.5
 #define FEWEST_CALLS 10
 
@@ -17,7 +18,7 @@
 struct calls {
 	uint32_t caller, callee; /* rows */
 	double calls;            /* by the flow of the caller */
-	double doubt;            /* variances of the call sites' counts, weighted with these */
+	double doubt;            /* variances of the call sites' calls, weighted with these */
 	double seen;             /* returns */
 };
 
@@ -36,6 +37,7 @@ struct span {
 struct ties {
 	const struct frequencies_row *rows;
 	size_t n;
+	const uint32_t *number;
 	VEC(struct span) spans;
 	double *returns; /* by row: seen, to wherever */
 	VEC(struct site) sites;
@@ -87,7 +89,8 @@ static void add_return(struct ties *t, uint32_t callee, const struct evidence_wa
 
 	t->returns[callee] += (double)w->count;
 	caller = w->target ? GRAPH_NONE : row_at(t, w->to);
-	if (caller == GRAPH_NONE || caller == callee)
+	if (caller == GRAPH_NONE || caller == callee || t->number[caller] == GRAPH_NONE ||
+		t->number[callee] == GRAPH_NONE)
 		return;
 	if (evidence_insn_at(t->rows[caller].evidence->flow, w->to - 1, &block) != GRAPH_NONE)
 		*vec_add(&t->sites) = (struct site){caller, block, callee, (double)w->count};
@@ -119,9 +122,9 @@ static int by_ends(const void *a, const void *b)
 {
 	const struct calls *x = a, *y = b;
 
-	if (x->caller != y->caller)
-		return x->caller < y->caller ? -1 : 1;
-	return x->callee < y->callee ? -1 : x->callee > y->callee;
+	if (x->callee != y->callee)
+		return x->callee < y->callee ? -1 : 1;
+	return x->caller < y->caller ? -1 : x->caller > y->caller;
 }
 
 static double variance_of(const struct estimate *e)
@@ -145,12 +148,13 @@ static void share_out(struct ties *t)
 		for (size_t j = i; j < k; j++) {
 			const struct site *s = &t->sites.p[j];
 			const struct estimate *e = &t->rows[s->caller].frequency->block[s->block];
-			double calls = e->count * s->seen / all;
+			double share = s->seen / all, calls = e->count * share;
+			double doubt = SHARE_DOUBT * (1 - share);
 
 			*vec_add(&t->calls) = (struct calls){.caller = s->caller,
 				.callee = s->callee,
 				.calls = calls,
-				.doubt = calls * variance_of(e),
+				.doubt = calls * (variance_of(e) + doubt * doubt),
 				.seen = s->seen};
 		}
 	}
@@ -186,25 +190,36 @@ static const struct estimate *entries_of(const struct frequency *f)
 	return NULL;
 }
 
-static bool weigh(const struct ties *t, const struct calls *c, struct tie *out)
+/* Calls of one callee, which are all that there are. */
+static bool weigh(const struct ties *t, const struct calls *c, size_t n, struct tie *out)
 {
 	const struct estimate *entries = entries_of(t->rows[c->callee].frequency);
-	double part = c->seen / t->returns[c->callee];
+	double seen = 0, part, rest;
 
-	if (!entries || c->seen < FEWEST_CALLS || !(c->calls > 0) || !(entries->count > 0))
+	for (size_t i = 0; i < n; i++)
+		seen += c[i].seen;
+	if (!entries || seen < FEWEST_CALLS || !(entries->count > 0))
 		return false;
-	*out = (struct tie){.caller = c->caller,
-		.callee = c->callee,
-		.step = log(c->calls) - log(entries->count * part),
-		.variance = 2 / c->seen + TIE_DOUBT * TIE_DOUBT +
-			    SHARE_DOUBT * SHARE_DOUBT * (1 - part) * (1 - part) +
-			    c->doubt / c->calls + variance_of(entries)};
-	return true;
+	*out = (struct tie){.callee = c->callee};
+	out->callers = xcalloc(n, sizeof *out->callers);
+	for (size_t i = 0; i < n; i++)
+		if (c[i].calls > 0)
+			out->callers[out->ncallers++] = (struct tie_caller){
+				c[i].caller, c[i].calls, c[i].doubt / c[i].calls};
+	part = seen / t->returns[c->callee];
+	rest = SHARE_DOUBT * (1 - part);
+	out->entries = entries->count * part;
+	out->variance = 2 / seen + TIE_DOUBT * TIE_DOUBT + rest * rest + variance_of(entries);
+	if (out->ncallers)
+		return true;
+	free(out->callers);
+	return false;
 }
 
-size_t ties_find(const struct frequencies_row *rows, size_t n, struct tie **out)
+size_t ties_find(
+	const struct frequencies_row *rows, size_t n, const uint32_t *number, struct tie **out)
 {
-	struct ties t = {.rows = rows, .n = n};
+	struct ties t = {.rows = rows, .n = n, .number = number};
 	VEC(struct tie) list = {0};
 
 	t.returns = xcalloc(n + 1, sizeof *t.returns);
@@ -213,10 +228,12 @@ size_t ties_find(const struct frequencies_row *rows, size_t n, struct tie **out)
 	vec_sort(&t.sites, by_site);
 	share_out(&t);
 	add_up(&t);
-	vec_each (c, &t.calls) {
+	for (size_t i = 0, k; i < t.calls.n; i = k) {
 		struct tie one;
 
-		if (weigh(&t, c, &one))
+		for (k = i; k < t.calls.n && t.calls.p[k].callee == t.calls.p[i].callee;)
+			k++;
+		if (weigh(&t, &t.calls.p[i], k - i, &one))
 			*vec_add(&list) = one;
 	}
 	free(t.returns);
@@ -225,4 +242,11 @@ size_t ties_find(const struct frequencies_row *rows, size_t n, struct tie **out)
 	vec_deinit(&t.calls);
 	*out = list.p;
 	return list.n;
+}
+
+void ties_free(struct tie *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i].callers);
+	free(list);
 }

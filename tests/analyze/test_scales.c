@@ -11,7 +11,7 @@
 
 /*
  * A loop that calls `low` 9 times of 10, and `high` the other time; `low` goes round 4 times a
- * call. Each is a procedure of its own.
+ * call. Each is a procedure of its own. `also` may call `low` as well.
  */
 static const char code[] = ".globl top\n.type top, @function\ntop:\n"
 			   "1: nop\n je 2f\n call low\n nop\n jmp 3f\n"
@@ -20,9 +20,11 @@ static const char code[] = ".globl top\n.type top, @function\ntop:\n"
 			   ".globl low\n.hidden low\n.type low, @function\nlow:\n"
 			   "1: nop\n jne 1b\n ret\n.size low, .-low\n"
 			   ".globl high\n.hidden high\n.type high, @function\nhigh:\n"
-			   " nop\n ret\n.size high, .-high\n";
+			   " nop\n ret\n.size high, .-high\n"
+			   ".globl also\n.hidden also\n.type also, @function\nalso:\n"
+			   "1: call low\n nop\n jne 1b\n ret\n.size also, .-also\n";
 
-enum { TOP, LOW, HIGH, PROCEDURES };
+enum { TOP, LOW, HIGH, ALSO, PROCEDURES };
 
 struct scene {
 	struct selected_image image;
@@ -99,7 +101,7 @@ static void add_returns(const char *name, const char *to, uint32_t after, uint64
 static int set_up(void **state)
 {
 	static const double top[] = {1000, 900, 900, 100, 100, 1000, 1}, low[] = {3600, 900},
-			    high[] = {100};
+			    high[] = {100}, also[] = {300, 300, 1};
 
 	for (size_t i = 0; i < PROCEDURES; i++)
 		tempo[i] = NAN;
@@ -110,6 +112,7 @@ static int set_up(void **state)
 	add_row(TOP, "top", top, 1, 1);
 	add_row(LOW, "low", low, 900, 0.2);
 	add_row(HIGH, "high", high, 100, 7);
+	add_row(ALSO, "also", also, 1, 1);
 	qsort(scene.rows, PROCEDURES, sizeof *scene.rows, by_number);
 	add_returns("low", "top", 0, 900);
 	add_returns("high", "top", 1, 100);
@@ -218,6 +221,25 @@ static void others_may_call(void **state)
 	assert_int_equal(row_of("low")->frequency->scale, FREQUENCY_RELATIVE);
 }
 
+/* Of two callers the slow one is seen too often: that they add up is what counts. */
+static void callers_add_up(void **state)
+{
+	struct evidence *ev = row_of("low")->evidence;
+	struct evidence_way *ways = xcalloc(2, sizeof *ways);
+
+	(void)state;
+	know("top");
+	know("also");
+	ways[0] = ways[1] = ev->ways[0];
+	ways[1].to = row_of("also")->evidence->flow->insns[1].address;
+	ways[1].count = 2000;
+	free(ev->ways);
+	ev->ways = ways;
+	ev->nways = 2;
+	apply();
+	assert_counts("low", 3600 * 1200.0 / 900);
+}
+
 static void set_tempo(const char *name, double factor)
 {
 	tempo[row_of(name) - scene.rows] = factor;
@@ -273,6 +295,7 @@ int main(void)
 		TEST(callers_learn_from_callees),
 		TEST(few_calls_say_nothing),
 		TEST(others_may_call),
+		TEST(callers_add_up),
 		TEST(tempos_alone_are_not_sure),
 		TEST(anchors_correct_tempos),
 		TEST(a_scale_that_contradicts_is_taken_back),
