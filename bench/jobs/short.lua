@@ -7,7 +7,7 @@ local function count(t)
 	return t[1] and 1 + count(t[1]) + count(t[2]) or 1
 end
 local nodes = 0
-for _ = 1, 12 do nodes = nodes + count(tree(9)) end
+for _ = 1, 60 do nodes = nodes + count(tree(9)) end
 
 local found, column = 0, {}
 local function place(row, n)
@@ -21,9 +21,9 @@ local function place(row, n)
 		if free then column[row] = i place(row + 1, n) end
 	end
 end
-for _ = 1, 4 do place(1, 6) end
+for _ = 1, 20 do place(1, 6) end
 
 local words = {}
-for i = 1, 3000 do words[i] = string.format("%d:%s", i * 7919 % 100003, ("x"):rep(i % 9)) end
+for i = 1, 15000 do words[i] = string.format("%d:%s", i * 7919 % 100003, ("x"):rep(i % 9)) end
 table.sort(words)
 print(nodes, found, words[1])
