@@ -147,15 +147,18 @@ static bool is_paired(const struct sequitur *s, uint32_t first)
 	return AT(s, first).value < CUT && AT(s, AT(s, first).next).value < CUT;
 }
 
+/* Unless it is kept for another one. */
 static void forget_pair(struct sequitur *s, uint32_t first)
 {
-	struct place *at;
+	size_t at;
 
 	if (!AT(s, first).next || !is_paired(s, first))
 		return;
-	at = find_pair(s, pair_at(s, first));
-	if (at->first == first)
-		close_gap(s, (size_t)(at - s->table));
+	at = home_of(s, tag_of(pair_at(s, first)));
+	while (s->table[at].first && s->table[at].first != first)
+		at = (at + 1) & (s->places - 1);
+	if (s->table[at].first)
+		close_gap(s, at);
 }
 
 /* ---- symbols ---- */
@@ -233,15 +236,20 @@ static void insert_behind(struct sequitur *s, uint32_t at, uint32_t i)
 	join(s, at, i);
 }
 
-/* One that its neighbours do not lead to any more. */
-static void drop_symbol(struct sequitur *s, uint32_t i)
+/* One that its neighbours do not lead to any more, and whose pair is not kept. */
+static void drop_unkept(struct sequitur *s, uint32_t i)
 {
 	uint32_t value = AT(s, i).value;
 
-	forget_pair(s, i);
 	if ((value & KINDS) == RULE)
 		s->rules.p[value & ~KINDS].uses--;
 	free_symbol(s, i);
+}
+
+static void drop_symbol(struct sequitur *s, uint32_t i)
+{
+	forget_pair(s, i);
+	drop_unkept(s, i);
 }
 
 /* ---- rules ---- */
@@ -269,7 +277,8 @@ static uint32_t new_rule(struct sequitur *s)
 static bool check(struct sequitur *s, uint32_t first);
 
 /*
- * Two symbols from i on become one that stands for a rule. The pairs that the one before makes
+ * Two symbols from i on become one that stands for a rule. Their pair is kept for the rule already,
+ * unless they are equal: in a run it may be theirs again. The pairs that the one before makes
  * meanwhile with what comes up were never kept.
  */
 static void substitute(struct sequitur *s, uint32_t i, uint32_t rule)
@@ -277,7 +286,9 @@ static void substitute(struct sequitur *s, uint32_t i, uint32_t rule)
 	uint32_t before = AT(s, i).prev, second = AT(s, i).next, behind = AT(s, second).next, fresh;
 
 	join(s, before, second);
-	drop_symbol(s, i);
+	if (AT(s, i).value == AT(s, second).value)
+		forget_pair(s, i);
+	drop_unkept(s, i);
 	join_unkept(s, before, behind);
 	drop_symbol(s, second);
 	fresh = new_symbol(s, RULE | rule);
@@ -323,32 +334,87 @@ static void ask_for_pairs(const struct sequitur *s, uint32_t i, uint32_t rule)
 	ask_for_pair(s, RULE | rule, behind);
 }
 
-static uint32_t make_rule(struct sequitur *s, uint32_t i, uint32_t other)
+static uint32_t make_rule(struct sequitur *s, uint32_t i, struct place *at)
 {
-	uint32_t rule = new_rule(s), guard = s->rules.p[rule].guard;
+	uint32_t rule = new_rule(s), guard = s->rules.p[rule].guard, other = at->first;
 	uint32_t first = AT(s, i).value, second = AT(s, AT(s, i).next).value;
 
 	ask_for_pairs(s, other, rule);
 	ask_for_pairs(s, i, rule);
 	insert_behind(s, guard, new_symbol(s, first));
 	insert_behind(s, AT(s, guard).prev, new_symbol(s, second));
+	at->first = AT(s, guard).next;
 	substitute(s, other, rule);
 	substitute(s, i, rule);
-	keep_pair(s, AT(s, guard).next);
+	if (first == second)
+		keep_pair(s, AT(s, guard).next);
 	return rule;
 }
 
-/* A pair that is there twice: a rule, which may be all that the other consists of. */
-static void match(struct sequitur *s, uint32_t i, uint32_t other)
+/*
+ * Whether a pair that is there twice begins with a rule that is used nowhere else. A new rule for
+ * the pair would be the only one to use it, so it would be taken apart at once: what follows it in
+ * both places is put to its end instead. So it is with every terminal while a sequence goes on as
+ * it did before.
+ */
+static bool goes_on(const struct sequitur *s, uint32_t i)
 {
-	uint32_t rule, first;
+	uint32_t value = AT(s, i).value;
+
+	return (value & KINDS) == RULE && s->rules.p[value & ~KINDS].uses == 2;
+}
+
+/* The symbol behind another goes; the pair of the two is not kept. */
+static void drop_behind(struct sequitur *s, uint32_t i)
+{
+	uint32_t second = AT(s, i).next, behind = AT(s, second).next;
+
+	join_unkept(s, i, behind);
+	drop_symbol(s, second);
+}
+
+/* What will be looked for if both places go on alike. */
+static void ask_for_next(const struct sequitur *s, uint32_t last, uint32_t other)
+{
+	const struct symbol *next = &AT(s, AT(s, other).next);
+	uint32_t behind = AT(s, next->next).value;
+
+	ask_for_pair(s, AT(s, last).value, next->value);
+	ask_for_pair(s, next->value, behind);
+	ask_for_pair(s, AT(s, other).value, behind);
+}
+
+static void lengthen(struct sequitur *s, uint32_t i, struct place *at)
+{
+	uint32_t guard = s->rules.p[AT(s, i).value & ~KINDS].guard, last = AT(s, guard).prev;
+	uint32_t fresh = new_symbol(s, AT(s, AT(s, i).next).value), other = at->first;
+
+	close_gap(s, (size_t)(at - s->table));
+	AT(s, last).next = AT(s, guard).prev = fresh;
+	AT(s, fresh).prev = last;
+	AT(s, fresh).next = guard;
+	drop_behind(s, other);
+	drop_behind(s, i);
+	keep_pair(s, last);
+	ask_for_next(s, fresh, other);
+	check(s, other);
+	check(s, i);
+}
+
+/* A pair that is there twice: a rule, which may be all that the other consists of. */
+static void match(struct sequitur *s, uint32_t i, struct place *at)
+{
+	uint32_t other = at->first, rule, first;
 
 	if (is_guard(s, AT(s, other).prev) && is_guard(s, AT(s, AT(s, other).next).next)) {
 		rule = AT(s, AT(s, other).prev).value & ~KINDS;
 		ask_for_pairs(s, i, rule);
 		substitute(s, i, rule);
+	} else if (goes_on(s, i)) {
+		lengthen(s, i, at);
+		return;
 	} else {
-		rule = make_rule(s, i, other);
+		rule = make_rule(s, i, at);
 	}
 	first = AT(s, s->rules.p[rule].guard).next;
 	if ((AT(s, first).value & KINDS) == RULE &&
@@ -372,7 +438,7 @@ static bool check(struct sequitur *s, uint32_t first)
 	}
 	if (at->first == first || AT(s, at->first).next == first || AT(s, first).next == at->first)
 		return false;
-	match(s, first, at->first);
+	match(s, first, at);
 	return true;
 }
 
