@@ -7,21 +7,20 @@
 
 #include <stdlib.h>
 
-/* Weights against the other edge of a block, as ten programs have it on average. */
+/* Weights against the other edge of a block: fitted to thirty programs (not those of bench/). */
 #define TURNS      2.0   /* of a loop that calls somebody, or has others inside */
 #define TURNS_FEW  5.0   /* of any other */
 #define TURNS_ONE  6.25  /* of one that is a single block */
 #define TURNS_EXIT 1.25  /* times that, of one with a single way out */
-#define COLD       0.01  /* what is in line for so much is cold */
+#define COLD       0.01  /* what surely comes to what is in line for so much is cold */
 #define UNSEEN     0.001 /* landing pads and the like */
-#define LEAVES     5.5   /* a branch that goes on in the loop, against one that leaves it */
-#define LEAVES_END 8.5   /* the same where the loop goes back, and falls out of it */
-#define LEAVES_MID 3.0   /* and where it falls out before its end */
-#define FALLS      1.8   /* what follows, against a branch forwards: likely code follows */
-#define FALLS_BACK 1.1   /* the same against a branch backwards */
-#define CALLS      0.4   /* what ends in a call, against what does not */
-#define BACK       1.28  /* a branch back to where a loop begins */
-#define NO_POINTER 0.6   /* a branch that is taken for a pointer that is none */
+#define LEAVES     3.4   /* a branch that goes on in the loop, against one that leaves it */
+#define LEAVES_END 1.7   /* the same where the loop goes back, and falls out of it */
+#define LEAVES_MID 2.3   /* and where it falls out before its end */
+#define FALLS      1.55  /* what follows, against a branch forwards: likely code follows */
+#define FALLS_BACK 0.85  /* the same against a branch backwards */
+#define CALLS      0.53  /* what surely comes to a call, against what does not */
+#define BACK       1.95  /* a branch back to where a loop begins */
 
 #define HIGHEST 1e12
 
@@ -78,42 +77,60 @@ static enum compared compared(const struct guessing *g, const struct flow_block 
 	return WITH_OTHERS;
 }
 
-/* How much likelier a branch is taken for what it asks: negative numbers, -1, overflow and NaN are
- * rare, and so is what lies above a bound. */
+/*
+ * How much likelier a branch is taken for what it asks: values that are compared differ, bits that
+ * are tested are not set, pointers are; negative numbers, -1, overflow and NaN are rare, and so is
+ * what lies above a bound.
+ */
+#define ALL(w)             \
+	{                  \
+		w, w, w, w \
+	}
+static const double asked[16][4] = {
+	/* by what it was compared with: others, zero, -1, a pointer with zero */
+	[0] = ALL(0.02), /* jo */
+	[1] = ALL(50),
+	[2] = ALL(1.1), /* jb */
+	[3] = ALL(0.85),
+	[4] = {0.7, 1.75, 0.55, 0.6}, /* je */
+	[5] = {1.4, 0.7, 8, 1.9},
+	[6] = ALL(1.9), /* jbe */
+	[7] = ALL(0.5),
+	[8] = ALL(0.35), /* js */
+	[9] = ALL(2.2),
+	[10] = ALL(0.02), /* jp */
+	[11] = ALL(50),
+	[12] = ALL(0.5), /* jl */
+	[13] = ALL(0.85),
+	[14] = {1.1, 0.75, 0.75, 0.45}, /* jle */
+	[15] = {1, 1.5, 1.5, 1.8},
+};
+
 static double likely_by_flags(const struct guessing *g, const struct flow_block *b)
 {
-	enum compared with;
 	struct form f;
 
-	if (!form_at(g, b->first + b->count - 1, &f))
+	if (!form_at(g, b->first + b->count - 1, &f) || f.condition > 15)
 		return 1;
-	switch (f.condition) {
-	case 0: /* jo, jp */
-	case 10:
-		return 0.02;
-	case 1: /* jno, jnp */
-	case 11:
-		return 50;
-	case 4: /* je */
-		with = compared(g, b);
-		return with == WITH_MINUS ? 0.37 : with == TESTED_POINTER ? NO_POINTER : 1;
-	case 5: /* jne */
-		return compared(g, b) == WITH_MINUS ? 7 : 1;
-	case 7: /* ja */
-		return 0.57;
-	case 8: /* js */
-		return 0.25;
-	case 9: /* jns */
-		return 5;
-	case 14: /* jle */
-		with = compared(g, b);
-		return with == WITH_ZERO || with == TESTED_POINTER ? 0.4 : 1;
-	case 15: /* jg */
-		with = compared(g, b);
-		return with == WITH_ZERO || with == TESTED_POINTER ? 3.9 : 0.57;
-	default:
-		return 1;
+	const double *row = asked[f.condition];
+	return row[WITH_OTHERS] == row[WITH_ZERO] ? row[WITH_OTHERS] : row[compared(g, b)];
+}
+
+/* Blocks that surely come one behind the other: whether one of the first is cold, or calls. */
+#define AHEAD 4
+
+static bool comes_to(const struct guessing *g, uint32_t node, bool call)
+{
+	const struct graph *graph = &g->flow->graph;
+
+	for (int i = 0; i < AHEAD && node < g->flow->nblocks; i++) {
+		if (call ? g->flow->blocks[node].end == FLOW_CALLS : is_cold(g, node))
+			return true;
+		if (graph_out_degree(graph, node) != 1)
+			return false;
+		node = graph->edge[graph->out[graph->out_first[node]]].to;
 	}
+	return false;
 }
 
 /* The other edges of a block: whether one goes backwards, or back to the head of a loop. */
@@ -141,7 +158,7 @@ static double likely_in_branch(const struct guessing *g, uint32_t edge)
 		weight *= has_other(g, edge, false) ? FALLS_BACK : FALLS;
 	else
 		weight *= likely_by_flags(g, &g->flow->blocks[e->from]);
-	if (e->to < g->flow->nblocks && g->flow->blocks[e->to].end == FLOW_CALLS)
+	if (comes_to(g, e->to, true))
 		weight *= CALLS;
 	if (!falls && g->loops->edge[edge] & LOOP_BACK)
 		weight *= BACK;
@@ -163,7 +180,7 @@ static double likely(const struct guessing *g, uint32_t edge)
 		weight /= kind != FLOW_EDGE_FALL     ? LEAVES
 			  : has_other(g, edge, true) ? LEAVES_END
 						     : LEAVES_MID;
-	if (is_cold(g, e->to) && !is_cold(g, e->from))
+	if (!is_cold(g, e->from) && comes_to(g, e->to, false))
 		weight *= COLD;
 	return weight;
 }
