@@ -159,12 +159,12 @@ static void make_room(void)
 }
 
 static int read_map(const char *path, const struct edit_tool *tool, struct cached_edit *out,
-	struct edit_outline *outline, struct err *e)
+	struct edit_outline *outline, const char *remedy, struct err *e)
 {
 	int rc = io_read_file(AT_FDCWD, path, MAP_MOST, &out->map);
 
 	if (!rc && (rc = tool->outline(&out->map, outline)))
-		return err_set(e, rc, "%s: is damaged: remove it, and what lies beside it", path);
+		return err_set(e, rc, "%s: %s", path, remedy);
 	if (rc)
 		return err_errno(e, rc, "%s: cannot be read", path);
 	out->bytes = (outline->bytes + PAGE - 1) / PAGE * PAGE;
@@ -187,7 +187,8 @@ int cache_copy(
 		make_room();
 	}
 	if (!rc)
-		rc = read_map(map, tool, out, &outline, e);
+		rc = read_map(map, tool, out, &outline,
+			"is damaged: remove it, and what lies beside it", e);
 	if (!rc && !out->bytes)
 		rc = err_set(e, -ENODATA, "%s: has nothing that can be counted", path);
 	out->image = xasprintf("%s/image", folder);
@@ -206,7 +207,10 @@ int cache_edited(const char *path, const struct edit_tool *tool, struct cached_e
 	int rc;
 
 	*out = (struct cached_edit){0};
-	rc = read_map(map, tool, out, &outline, e);
+	rc = read_map(map, tool, out, &outline,
+		"is damaged, or of a copy that counts something else: say --paths or --context as "
+		"when it was made",
+		e);
 	if (rc) {
 		cached_edit_deinit(out);
 		return rc;

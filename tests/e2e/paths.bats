@@ -104,6 +104,9 @@ correlated() {
 	"$CULPRIT" edit --paths a -o copy
 	./copy
 	./copy
+	run "$CULPRIT" record --counted copy -o "$db"
+	[ "$status" -eq 2 ]
+	[[ $output == *copy.map*"counts something else: say --paths"* ]]
 	"$CULPRIT" record --paths --counted copy -o "$db"
 	paths f --json | jq -e '[.rows[].count] | sort == [200, 800, 1000]'
 }
