@@ -7,7 +7,11 @@
 #ifndef CULPRIT_COLLECT_SHADOW_WORDS_H
 #define CULPRIT_COLLECT_SHADOW_WORDS_H
 
-#define STACK_NEAR 0x100000 /* bytes around the stack pointer: nothing there counts for long */
+/*
+ * Bytes around the stack pointer: nothing there counts for long. Bursts hardly get farther, and what
+ * malloc gives a thread may lie next to its stack.
+ */
+#define STACK_NEAR 0x10000
 #define MOVED_MOST 65536
 
 static __always_inline s64 change_of(const struct interp_word *w, u64 before)

@@ -239,7 +239,7 @@ struct words {
 	bool asked;
 };
 
-static uint64_t counting[2];
+static uint64_t *counting; /* two words */
 
 static void take_reading(struct words *w, const struct shadow_reading *r)
 {
@@ -279,10 +279,12 @@ static void test_words(void **state)
 {
 	const struct shadow_options o = {
 		.steps = 64, .share = 0.5, .user = true, .kernel = true, .watch = true};
+	uint64_t room[0x20000 / sizeof(uint64_t)] = {0}; /* as far as that from its stack pointer */
 	struct sampler_statistics s;
 	struct words w = {0};
 
 	(void)state;
+	counting = &room[sizeof room / sizeof *room - 2];
 	open_or_skip(&o, 1, take_words, &w);
 	while (w.readings < 200 && rig_patient(&rig)) {
 		counting_run(counting, 1000000);
