@@ -354,19 +354,27 @@ static void keep_last(struct last_stack *l, const struct context_stack *s, uint6
 	}
 }
 
-/*
- * The frames that a stack has in common with the last one, from the root on, are placed already.
- * Returns how many are not.
- */
+/* How many frames a stack does not have in common with the last one, from the root on. */
+static size_t own_frames(struct contexts *c, const struct context_stack *s, uint64_t base,
+	const struct walk_frame *walked, size_t n)
+{
+	const struct last_stack *l = last_of(c, s);
+	size_t there = is_last_of(l, s, base) ? l->walked.n : 0;
+
+	for (; n && there && is_same_frame(&l->walked.p[there - 1], &walked[n - 1]); n--)
+		there--;
+	return n;
+}
+
+/* The others are placed already. Returns how many were not. */
 static size_t place_frames(struct contexts *c, const struct context_stack *s, uint64_t base,
 	const struct walk_frame *walked, size_t n, struct call_frame *out)
 {
 	struct last_stack *l = last_of(c, s);
-	size_t own = n, there = is_last_of(l, s, base) ? l->frames.n : 0;
+	size_t own = own_frames(c, s, base, walked, n);
 
-	for (; own && there && is_same_frame(&l->walked.p[there - 1], &walked[own - 1]);
-		own--, there--)
-		out[own - 1] = l->frames.p[there - 1];
+	for (size_t i = own; i < n; i++)
+		out[i] = l->frames.p[l->frames.n - n + i];
 	for (size_t i = 0; i < own; i++) {
 		uint64_t offset;
 		uint32_t image = s->place(s->arg, walked[i].pc - !walked[i].exact, &offset);
@@ -441,7 +449,7 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 	whole = based && is_whole(s, root.base, walked, n, end);
 	last_of(c, s)->whole = whole && root.kind < STACK_SIGNAL;
 	if (root.kind < STACK_SIGNAL && based && !s->stack->trail)
-		contexts_note_steps(c, s, walked, n, whole);
+		contexts_note_steps(c, s, walked, n, own, whole);
 	if (whole) {
 		end = WALK_ROOT;
 		node = take_whole(c, s, root.kind, frames, n);
@@ -518,7 +526,13 @@ uint64_t contexts_stack(struct contexts *c, const struct context_stack *s)
 	}
 	if (s->stack->trail) {
 		n = contexts_trail(s, walked);
-		return n ? take_walk(c, s, walked, n, WALK_ROOT) : 0;
+		if (n && contexts_trail_fits(
+				 c, s, walked, own_frames(c, s, s->stack->base, walked, n)))
+			return take_walk(c, s, walked, n, WALK_ROOT);
+		c->statistics.ends[WALK_BROKEN]++;
+		if (s->stack->learn && !s->stack->alone)
+			count_sample(c, &s->sample, CALL_NONE);
+		return 0;
 	}
 	start = start_of(s->stack, s->bytes);
 	if (last_of(c, s)->whole && is_last_of(last_of(c, s), s, s->stack->base)) {

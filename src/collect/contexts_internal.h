@@ -206,7 +206,9 @@ void contexts_judge(struct contexts *c, const struct judgement *j);
 
 /* What a walked stack teaches (contexts_steps), and the frames of one that needed no walk. */
 void contexts_note_steps(struct contexts *c, const struct context_stack *s,
-	const struct walk_frame *walked, size_t n, bool whole);
+	const struct walk_frame *walked, size_t n, size_t own, bool whole);
+bool contexts_trail_fits(struct contexts *c, const struct context_stack *s,
+	const struct walk_frame *walked, size_t n);
 size_t contexts_trail(const struct context_stack *s, struct walk_frame *out);
 
 /* Procedures that jumped in place of a call: stacks tell of them, paths have them again. */

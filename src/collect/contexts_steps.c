@@ -12,49 +12,87 @@
 /* rsp, as machine code numbers it. */
 enum { STACK_REGISTER = 4 };
 
-/* Whether all code around has frames of this size: where procedures begin and end, they differ. */
-static bool is_even(struct contexts *c, const struct context_stack *s, uint64_t pc, uint64_t size)
+/* What an unwind row says of an instruction of a stack: how far that goes, in its addresses. */
+struct said {
+	const struct frame_rule *rule;
+	uint64_t start, end;
+};
+
+static bool row_of(struct contexts *c, const struct context_stack *s, const struct walk_frame *w,
+	struct said *out)
 {
-	uint64_t offset, vaddr, start, end;
-	uint32_t image = s->place(s->arg, pc, &offset);
+	uint64_t at = w->pc - !w->exact, offset, vaddr;
+	uint32_t image = s->place(s->arg, at, &offset);
 	const struct frames *f = image == IMAGE_NUMBER_UNKNOWN ? NULL : contexts_rows(c, image);
-	const struct frame_rule *r;
 
 	if (!f || !cached_image_address(image_cache_get(c->images, image), offset, &vaddr))
 		return false;
-	r = frames_around(f, vaddr, &start, &end);
-	vaddr -= pc % STEP_GRAIN;
-	return r && r->base == FRAME_RSP && (uint64_t)(int64_t)r->offset == size &&
-	       start <= vaddr && vaddr + STEP_GRAIN <= end;
+	out->rule = frames_around(f, vaddr, &out->start, &out->end);
+	if (!out->rule)
+		return false;
+	out->start += at - vaddr;
+	out->end += at - vaddr;
+	return true;
 }
 
-static void note(struct contexts *c, const struct walk_frame *f, uint64_t bytes, bool root)
+/* The frame has one size, and the return address is where calls put it. */
+static bool is_plain(const struct frame_rule *r)
+{
+	const struct frame_save *back = r->nsaves ? &r->saves[r->nsaves - 1] : NULL;
+
+	return r->base == FRAME_RSP && !r->signal && !r->root && r->offset > 0 &&
+	       r->offset % 8 == 0 && back && back->reg == FRAME_RIP && back->how == FRAME_SAVED &&
+	       back->value == -8;
+}
+
+static void note(struct contexts *c, const struct walk_frame *f, uint64_t bytes, bool root,
+	const struct said *r)
 {
 	*vec_add(&c->steps) = (struct stack_step){.address = f->pc,
+		.row = f->pc - !f->exact,
+		.start = r ? r->start : 0,
+		.end = r ? r->end : 0,
 		.words = (uint32_t)(bytes / 8),
-		.what = STEP_RETURN,
+		.what = f->exact ? STEP_EXACT : STEP_RETURN,
 		.fixed = f->fixed || root,
 		.root = root};
 }
 
-/* Of the last one, which need have no address, only that it is. */
+/*
+ * The first `own` frames are not those of the stack before, whose rows were taught. Of the last
+ * one, which need have no address, only that it is.
+ */
 void contexts_note_steps(struct contexts *c, const struct context_stack *s,
-	const struct walk_frame *walked, size_t n, bool whole)
+	const struct walk_frame *walked, size_t n, size_t own, bool whole)
 {
-	uint64_t size = walked[0].cfa - s->stack->r[STACK_REGISTER];
+	uint64_t sp = s->stack->r[STACK_REGISTER];
 
-	if (walked[0].fixed)
-		*vec_add(&c->steps) = (struct stack_step){.address = walked[0].pc,
-			.words = (uint32_t)(size / 8 - 1),
-			.what = is_even(c, s, walked[0].pc, size) ? STEP_FIRST : STEP_EXACT,
-			.fixed = true};
-	for (size_t i = 1; i < n && !walked[i].exact && !walked[i].guessed; i++) {
-		if (i + 1 < n && walked[i].cfa > walked[i - 1].cfa)
-			note(c, &walked[i], walked[i].cfa - walked[i - 1].cfa, false);
-		else if (whole && i + 1 == n)
-			note(c, &walked[i], walked[i].cfa ? walked[i].cfa - walked[i - 1].cfa : 0,
-				true);
+	for (size_t i = 0; i < n && (!i || !walked[i].exact) && !walked[i].guessed; i++) {
+		const struct walk_frame *f = &walked[i];
+		uint64_t size = f->cfa ? f->cfa - sp : 0;
+		struct said r;
+		bool ruled = i < own && f->fixed && row_of(c, s, f, &r) && is_plain(r.rule);
+
+		if (i && i + 1 == n && whole)
+			note(c, f, size, true, NULL);
+		else if (i + 1 < n && f->cfa > sp && (i || f->fixed))
+			note(c, f, size, false, ruled ? &r : NULL);
+		sp = f->cfa;
 	}
+}
+
+/* Whether unwind rows say the same of the first frames, where they count from rsp. */
+bool contexts_trail_fits(struct contexts *c, const struct context_stack *s,
+	const struct walk_frame *walked, size_t n)
+{
+	uint64_t sp = s->stack->r[STACK_REGISTER];
+	struct said r;
+
+	for (size_t i = 0; i < n; sp = walked[i++].cfa)
+		if (walked[i].cfa && row_of(c, s, &walked[i], &r) && r.rule->base == FRAME_RSP &&
+			walked[i].cfa != sp + (uint64_t)(int64_t)r.rule->offset)
+			return false;
+	return true;
 }
 
 size_t contexts_steps(const struct contexts *c, const struct stack_step **out)

@@ -7,6 +7,7 @@
 #include "calls/map.h"
 #include "collect/complaint.h"
 #include "collect/driver.skel.h"
+#include "collect/driver_teach.h"
 #include "collect/driver_user.h"
 #include "collect/sampler.h"
 
@@ -439,12 +440,6 @@ void driver_ask(struct driver *d, const struct sample *s, uint64_t ask)
 			ask | ASK_ANSWERED, __ATOMIC_RELAXED);
 }
 
-/* As the kernel does it. */
-static uint64_t place_in(const struct driver_stack *s, uint64_t address)
-{
-	return address - (address - s->code < s->code_end - s->code ? s->code : s->libraries);
-}
-
 /* A word of a stack; 0: it is not there. */
 static uint64_t word_at(const struct driver_stack *s, const uint8_t *bytes, uint64_t at)
 {
@@ -466,8 +461,8 @@ static uint64_t hash_told(const struct driver_stack *s, const uint8_t *bytes, ui
 	uint64_t hash = 0;
 
 	for (unsigned i = 0; i < DRIVER_CALLERS && ASK_AT(ask, i); i++)
-		hash = DRIVER_HASH_TOLD(
-			hash, place_in(s, CALLER_ADDRESS(word_at(s, bytes, ASK_AT(ask, i) - 1))));
+		hash = DRIVER_HASH_TOLD(hash,
+			driver_place_in(s, CALLER_ADDRESS(word_at(s, bytes, ASK_AT(ask, i) - 1))));
 	return DRIVER_HASH_BOTH(s->hash, hash);
 }
 
@@ -497,40 +492,10 @@ void driver_answer(
 	__atomic_store_n(&d->seen->slot[slot].ask, ask | ASK_ANSWERED, __ATOMIC_RELAXED);
 }
 
-/* The entry for a hash, or for whom it is to be from now on. */
-static struct driver_step *step_of(struct driver_seen *seen, uint64_t hash)
+void driver_teach(struct driver *d, const struct driver_stack *s, const struct stack_step *step)
 {
-	uint32_t mark = DRIVER_MARK(hash);
-	size_t slot = DRIVER_SLOT(hash) % DRIVER_STEPS, other = slot ^ 1;
-	struct driver_step *s = seen->step;
-
-	if (s[slot].mark == mark || s[other].mark == mark)
-		return &s[s[slot].mark == mark ? slot : other];
-	if (s[slot].mark)
-		slot = s[other].mark ? slot ^ (mark >> 31) : other;
-	__atomic_store_n(&s[slot].step, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&s[slot].mark, mark, __ATOMIC_RELEASE);
-	return &s[slot];
-}
-
-void driver_teach(struct driver *d, const struct driver_stack *s, const struct stack_step *l)
-{
-	uint64_t place = place_in(s, l->address) / (l->what == STEP_FIRST ? STEP_GRAIN : 1);
-	uint32_t before, times, fresh = l->words | (l->root ? STEP_ROOT : 0);
-	struct driver_step *step;
-
-	if (!d->seen || l->words > STEP_WORDS)
-		return;
-	step = step_of(d->seen, DRIVER_HASH_STEP(s->program, place, l->what));
-	before = step->step;
-	times = before >> STEP_SEEN_SHIFT & STEP_SEEN;
-	if (before && (before & (STEP_WORDS | STEP_ROOT)) != fresh)
-		fresh = before | STEP_VARIES;
-	else
-		fresh |= (l->fixed || times >= STEP_ENOUGH ? STEP_ENOUGH : times + 1)
-				 << STEP_SEEN_SHIFT |
-			 (before & STEP_VARIES);
-	__atomic_store_n(&step->step, fresh, __ATOMIC_RELAXED);
+	if (d->seen)
+		driver_steps_teach(d->seen, s, step);
 }
 
 bool driver_hurries(const struct driver *d)

@@ -154,15 +154,15 @@ struct driver_slot {
 };
 
 /*
- * How far return addresses are apart, as user space has learned it from stacks that were copied:
- * from one to that of its caller's frame (STEP_RETURN), and from the stack pointer to the first: of
- * STEP_GRAIN bytes of code (STEP_FIRST), or of an instruction if they differ (STEP_EXACT). With
- * these the list of a new context is found in the kernel, and its stack need not be copied.
+ * How large frames are, as user space has learned it from stacks that were copied: of all code
+ * around (STEP_PIECES) or of an instruction (STEP_EXACT), where unwind rows say so; and how
+ * far one return address is from the next (STEP_RETURN), where they do not. With these the list of
+ * a new context is found in the kernel, and its stack need not be copied.
  *
  * Frames have one size in most procedures (the unwind row counts from rsp). Others are believed to,
  * if so many were alike and none was not.
  */
-#define DRIVER_STEPS 65536
+#define DRIVER_STEPS 262144
 #define DRIVER_TRAIL 160 /* return addresses of a stack, at most */
 
 struct driver_step {
@@ -179,12 +179,16 @@ struct driver_step {
 	(((step) >> STEP_SEEN_SHIFT & STEP_SEEN) >= STEP_ENOUGH && !((step)&STEP_VARIES))
 
 #define STEP_RETURN 1ull
-#define STEP_FIRST  2ull
-#define STEP_EXACT  3ull
-#define STEP_GRAIN  16
+#define STEP_EXACT  2ull
+#define STEP_PIECES 3ull /* and those behind it */
+#define STEP_SIZES  3
+/* Bytes of pieces of code, the smallest first: 8, 32 and 256. */
+#define STEP_PIECE(size) ((size) == 0 ? 8 : (size) == 1 ? 32 : 256)
+#define STEP_SLOT(hash)  ((hash) >> 44)
 
-#define DRIVER_HASH_STEP(program, place, what) \
-	((((place) ^ (u64)(what) << 56) * 0x9e3779b97f4a7c15 ^ (program)) * 0xd6e8feb86659fd93)
+#define DRIVER_HASH_STEP(program, place, what)                                           \
+	((((place) ^ (u64)(what)*0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15 ^ (program)) * \
+		0xd6e8feb86659fd93)
 
 struct driver_seen {
 	struct driver_slot slot[DRIVER_SEEN];

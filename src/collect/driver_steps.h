@@ -1,8 +1,8 @@
 /*
  * The part of the sampler (driver.bpf.c, which includes it) that finds the return addresses of a
  * stack by what stacks before have taught: how far the next one is from each of them (driver.h). It
- * knows nothing of images or their unwind rows, and gives up at the first address that is not
- * known; then the stack is copied.
+ * knows nothing of images, and of their unwind rows only what it was told; it gives up at the first
+ * address that is not known, and then the stack is copied.
  */
 #ifndef CULPRIT_COLLECT_DRIVER_STEPS_H
 #define CULPRIT_COLLECT_DRIVER_STEPS_H
@@ -27,13 +27,23 @@ static __always_inline u64 place_on(const struct trail *t, u64 address)
 static __always_inline u32 step_from(const struct trail *t, u64 place, u64 what)
 {
 	u64 h = DRIVER_HASH_STEP(t->program, place, what);
-	u32 slot = DRIVER_SLOT(h) % DRIVER_STEPS, mark = DRIVER_MARK(h), step = 0;
+	u32 slot = STEP_SLOT(h) % DRIVER_STEPS, mark = DRIVER_MARK(h), step = 0;
 
 	if (t->seen->step[slot].mark == mark)
 		step = t->seen->step[slot].step;
 	else if (t->seen->step[slot ^ 1].mark == mark)
 		step = t->seen->step[slot ^ 1].step;
 	return STEP_SURE(step) ? step : 0;
+}
+
+/* The words of the frame of an instruction, by the code around it. */
+static __always_inline u32 frame_around(const struct trail *t, u64 place)
+{
+	u32 step = 0;
+
+	for (int i = STEP_SIZES - 1; i >= 0 && !step; i--)
+		step = step_from(t, place / STEP_PIECE(i), STEP_PIECES + i);
+	return step;
 }
 
 static long take_step(u32 i, void *arg)
@@ -49,6 +59,8 @@ static long take_step(u32 i, void *arg)
 	address = CALLER_ADDRESS(address);
 	t->to[i] = address | t->at << CALLER_SHIFT;
 	step = step_from(t, place_on(t, address), STEP_RETURN);
+	if (!step)
+		step = frame_around(t, place_on(t, address - 1));
 	t->at += step & STEP_WORDS;
 	t->n = i + 1;
 	t->whole = !!(step & STEP_ROOT);
@@ -59,13 +71,13 @@ static long take_step(u32 i, void *arg)
 static __always_inline bool follow_trail(struct trail *t, const struct place *p)
 {
 	u64 place = place_on(t, p->pc);
-	u32 step = step_from(t, place / STEP_GRAIN, STEP_FIRST);
+	u32 step = frame_around(t, place);
 
 	if (!step)
 		step = step_from(t, place, STEP_EXACT);
 	if (!step)
 		return false;
-	t->at = step & STEP_WORDS;
+	t->at = (step & STEP_WORDS) - 1;
 	bpf_loop(DRIVER_TRAIL, take_step, t, 0);
 	return t->whole && t->n <= DRIVER_TRAIL && t->at <= STEP_WORDS;
 }

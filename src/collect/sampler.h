@@ -108,6 +108,8 @@ struct sample {
  */
 struct stack_step {
 	uint64_t address;
+	uint64_t row;        /* the instruction: the call before a return address */
+	uint64_t start, end; /* of the code around, if the same is true of all of it; else 0 */
 	uint32_t words, what;
 	bool fixed, root;
 };

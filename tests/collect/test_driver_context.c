@@ -179,7 +179,7 @@ static void teach(const struct stack_step *step, unsigned times)
 /* Where all return addresses are known, they are told instead of a copy. */
 static void test_trails(void **state)
 {
-	struct stack_step first = {.what = STEP_FIRST, .fixed = true};
+	struct stack_step first = {.words = 1, .what = STEP_EXACT, .fixed = true};
 	struct stack_step last = {.words = 5, .what = STEP_RETURN, .root = true};
 	int fd;
 
@@ -188,8 +188,9 @@ static void test_trails(void **state)
 	fd = open_faults(0, false);
 	drain();
 	assert_int_equal(run_deep(fd, 20, 1), 1);
-	first.address = seen.stacks[0].rip;
+	first.address = first.row = seen.stacks[0].rip;
 	last.address = seen.word[0];
+	last.row = last.address - 1;
 	teach(&first, 1);
 	/* Not all frames need have one size: it is believed when it was so often enough, */
 	teach(&last, STEP_ENOUGH - 1);
