@@ -2,8 +2,9 @@
 # What call paths cost above samples without them, at 5,200 a second on each CPU of a machine under the
 # mixed load, beside perf record --call-graph dwarf: time stolen from pinned spinners by the interrupts
 # (the samplers take turns of 20 ms: see stolen.sh), CPU time of the tools' processes over a round of
-# the load's jobs after a start-up of half as long, and bytes that a second of it leaves on disk. What is
-# compared runs at once then, as the jobs differ.
+# the load's jobs, and bytes that a second of it leaves on disk. What is compared runs at once then, as
+# the jobs differ. The first round, in which all programs are new, is shown beside the second, which
+# counts: it has the flush of the first minute in it, where samples without paths get their names too.
 . "$(dirname "$0")/lib.sh"
 rounds=4 seconds=5 life=32
 options "$@"
@@ -25,22 +26,24 @@ done >"$work/spun"
 stop_all
 rm -f "$work"/*.data* "$work"/*.db*
 
-# CPU time of each one's processes as a share of the machine, and bytes a second.
+# CPU time of each one's processes as a share of the machine, bytes a second, and CPU time before.
 at_once() { # NAME...
 	local name size
-	local -A before=() after=()
+	local -A begun=() before=() after=()
 	for name; do
 		# shellcheck disable=SC2086
 		start "$name" "$rate" ${with[$name]}
 	done
-	sleep $((life / 2))
+	for name; do begun[$name]=$(cpu_time "${pid[$name]}"); done
+	sleep "$life"
 	for name; do before[$name]=$(cpu_time "${pid[$name]}"); done
 	sleep "$life"
 	for name; do after[$name]=$(cpu_time "${pid[$name]}"); done
 	for name; do
 		stop "$name"
 		size=$(cat "$work/$name".d* | wc -c)
-		echo "$name $(calc "(${after[$name]} - ${before[$name]}) / $life / $cpus") $(calc "$size / (1.5 * $life + 1.5)")"
+		echo "$name $(calc "(${after[$name]} - ${before[$name]}) / $life / $cpus") $(calc "$size / (2 * $life + 1.5)")" \
+			"$(calc "(${before[$name]} - ${begun[$name]}) / $life / $cpus")"
 		rm -f "$work/$name".d*
 	done
 }
@@ -61,10 +64,12 @@ all() { # NAME
 	calc "$(stolen "$1" | summary | cut -d' ' -f1) + $(of "$1" 2)"
 }
 
-header tool "stolen above an empty event, %" "CPU time of the processes, %" "together, %" "bytes a second"
+header tool "stolen above an empty event, %" "CPU time of the processes, %" "together, %" "bytes a second" \
+	"CPU time in the round before, %"
 for name in "${names[@]}"; do
 	row "$name" "$(stolen "$name" | spread %.2f 100)" "$(figure %.2f "100 * $(of "$name" 2)")" \
-		"$(figure %.2f "100 * $(all "$name")")" "$(figure %.0f "$(of "$name" 3)")"
+		"$(figure %.2f "100 * $(all "$name")")" "$(figure %.0f "$(of "$name" 3)")" \
+		"$(figure %.2f "100 * $(of "$name" 4)")"
 done
 paths=$(calc "$(all culprit-paths) - $(all culprit-samples)")
 dwarf=$(calc "$(all perf-dwarf) - $(all perf-plain)")
