@@ -8,8 +8,8 @@
 #define CULPRIT_COLLECT_SHADOW_WORDS_H
 
 /*
- * Bytes around the stack pointer: nothing there counts for long. Bursts hardly get farther, and what
- * malloc gives a thread may lie next to its stack.
+ * Bytes around the stack pointer: nothing there counts for long. Bursts hardly get farther, and
+ * what malloc gives a thread may lie next to its stack.
  */
 #define STACK_NEAR 0x10000
 #define MOVED_MOST 65536
