@@ -135,3 +135,33 @@ walker() { # [OPTION...]
 	jq -e 'any(.data[]; .kind == "heap" and (.name | startswith("make_item")) and .type == "Item")' out
 	jq -e '.data[] | select(.type == "Item") | .path | contains("work(int) > make_item(long) > operator new(unsigned long)")' out
 }
+
+@test "a tree is one stream, as often as it is walked, and who had its nodes made is told" {
+	need_namespaces
+	g++ -O2 -g -x c++ -o tree - <<-'END'
+		#include <cstdio>
+		struct Tree { Tree *left, *right; long value; };
+		__attribute__((noinline)) Tree *get_tree() { return new Tree(); }
+		__attribute__((noinline)) Tree *plant(int depth) {
+			Tree *t = get_tree();
+			t->value = depth;
+			if (depth) { t->left = plant(depth - 1); t->right = plant(depth - 1); }
+			return t;
+		}
+		__attribute__((noinline)) long walk(const Tree *t) {
+			return t ? t->value + walk(t->left) + walk(t->right) : 0;
+		}
+		int main() {
+			Tree *t = plant(3);
+			long sum = 0;
+			for (int i = 0; i < 300; i++) sum += walk(t);
+			std::printf("%ld\n", sum);
+		}
+	END
+	"$CULPRIT" record --bursts=all --boring 0 -q -o "$db" -- ./tree >got
+	./tree | cmp - got
+	"$CULPRIT" streams -i "$db" --json >out
+	jq -c '[.coverage, (.streams[] | [.length, .occurrences])], .data[:3]' out
+	jq -e '.streams | length == 1 and .[0].length == 45 and .[0].occurrences >= 298' out
+	jq -e '.data[0] | .type == "Tree" and .objects == 15 and .size == 24 and (.path | contains("plant(int) > get_tree()"))' out
+}
