@@ -598,7 +598,7 @@ INTERP_INLINE int interp_alu_plain(struct interp *m)
 	stop = interp_operands(m, i->address, interp_source_size(i), 1, &lost);
 	if (stop)
 		return stop;
-	INTERP_FORGET;
+	INTERP_BARRIER;
 	return lost ? interp_compute(m, i->address, lost) : interp_compute_plain(m);
 }
 

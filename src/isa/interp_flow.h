@@ -261,7 +261,7 @@ INTERP_INLINE int interp_pop_plain(struct interp *m)
 
 	if (stop)
 		return stop;
-	INTERP_FORGET;
+	INTERP_BARRIER;
 	if (m->loaded_unknown)
 		return -1;
 	rsp = m->r[INTERP_RSP] + 8;
