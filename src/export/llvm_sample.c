@@ -39,6 +39,29 @@ struct samples {
 	uint64_t entry; /* where the procedure begins */
 };
 
+/* ---- discriminators ---- */
+
+/*
+ * LLVM puts three numbers into one (llvm/IR/DebugInfoMetadata.h), each in 1, 7 or 14 bits as its
+ * lowest ones say: which part of the line, for how many turns code stands that was unrolled or made
+ * into vectors, and which copy of it this is. Compilers that read a profile ask for the first alone.
+ */
+static unsigned first_number(unsigned all)
+{
+	unsigned bits = all >> 1;
+
+	if (all & 1)
+		return 0;
+	return bits & 0x20 ? (bits >> 1 & 0xfe0) | (bits & 0x1f) : bits & 0x1f;
+}
+
+static unsigned turns_of(unsigned all)
+{
+	unsigned turns = first_number(all & 1 ? all >> 1 : all >> (all & 0x40 ? 14 : 7));
+
+	return turns ? turns : 1;
+}
+
 /* ---- functions and places ---- */
 
 static struct function *new_function(const char *name)
@@ -62,13 +85,14 @@ static struct place *place_in(struct function *f, const struct inlined_line *at)
 {
 	/* LLVM keeps 16 bits of the distance. */
 	int offset = (at->line - at->declared) & 0xffff;
+	unsigned part = first_number(at->discriminator);
 	struct place *p;
 
 	vec_each (have, &f->places)
-		if (have->offset == offset && have->discriminator == at->discriminator)
+		if (have->offset == offset && have->discriminator == part)
 			return have;
 	p = vec_add(&f->places);
-	*p = (struct place){.offset = offset, .discriminator = at->discriminator};
+	*p = (struct place){.offset = offset, .discriminator = part};
 	return p;
 }
 
@@ -80,8 +104,9 @@ static struct function *inlined_at(struct place *p, const char *name)
 	return *vec_add(&p->inlined) = new_function(name);
 }
 
-/* The innermost place of an address; NULL where something is not known. */
-static struct place *find_place(struct samples *s, uint64_t address)
+/* The innermost place of an address, and for how many turns its code stands; NULL where something
+ * is not known. */
+static struct place *find_place(struct samples *s, uint64_t address, unsigned *turns)
 {
 	struct inlined_line stack[INLINED_MOST];
 	size_t n = lines_inlined(s->lines, address, stack, INLINED_MOST);
@@ -98,6 +123,7 @@ static struct place *find_place(struct samples *s, uint64_t address)
 		f->entered = s->count;
 	for (size_t i = n; i--; f = i ? inlined_at(p, stack[i - 1].linkage) : NULL)
 		p = place_in(f, &stack[i]);
+	*turns = turns_of(stack[0].discriminator);
 	return p;
 }
 
@@ -127,13 +153,14 @@ static void add_target(struct place *p, const char *name, double count)
 static void take_insn(void *arg, const struct insn *insn)
 {
 	struct samples *s = arg;
-	struct place *p = find_place(s, insn->address);
+	unsigned turns;
+	struct place *p = find_place(s, insn->address, &turns);
 	const char *target;
 
 	if (!p)
 		return;
-	if (s->count > p->count)
-		p->count = s->count;
+	if (s->count * turns > p->count)
+		p->count = s->count * turns;
 	if (insn->kind == INSN_CALL && (target = function_at(s, insn->target)))
 		add_target(p, target, s->count);
 }

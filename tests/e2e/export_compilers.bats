@@ -51,6 +51,29 @@ setup() {
 	./again | cmp - plain
 }
 
+@test "lines of loops that were unrolled or made into vectors run as often as written" {
+	cat >wide.c <<'END'
+int a[4096], b[4096];
+__attribute__((noinline)) static void add(int n)
+{
+	for (int i = 0; i < n; i++)
+		a[i] += b[i];
+}
+int main(void)
+{
+	for (int i = 0; i < 10; i++)
+		add(4096);
+	return a[7];
+}
+END
+	clang -O2 -gline-tables-only -fdebug-info-for-profiling -o wide wide.c
+	"$CULPRIT" record -q --exact -o wide.db -- ./wide
+	"$CULPRIT" export -f llvm-sample --image wide -i wide.db -o wide.prof
+	objdump -d wide | grep -q paddd # else it shows nothing
+	[ "$(sed -n '/^add:/,/^[a-z]/s/^ 3[.0-9]*: \([0-9]*\).*/\1/p' wide.prof | sort -n | tail -1)" = 40960 ]
+	run ! grep -E '^ *[0-9]+\.[0-9]{2,}:' wide.prof # parts of lines are few
+}
+
 @test "a profile for BOLT has branches, calls and what falls through" {
 	"$CULPRIT" export -f bolt --image turns -i turns.db -o turns.pa
 	run ! grep -Ev '^(B [0-9a-f]+ [0-9a-f]+ [0-9]+ 0|F [0-9a-f]+ [0-9a-f]+ [0-9]+)$' turns.pa
