@@ -44,7 +44,8 @@ struct samples {
 /*
  * LLVM puts three numbers into one (llvm/IR/DebugInfoMetadata.h), each in 1, 7 or 14 bits as its
  * lowest ones say: which part of the line, for how many turns code stands that was unrolled or made
- * into vectors, and which copy of it this is. Compilers that read a profile ask for the first alone.
+ * into vectors, and which copy of it this is. Compilers that read a profile ask for the first
+ * alone.
  */
 static unsigned first_number(unsigned all)
 {
