@@ -242,12 +242,16 @@ int store_check(struct store *s, store_fault_fn *fn, void *arg, struct err *e)
 {
 	struct err own = {0};
 	struct checking c = {.s = s, .fn = fn, .arg = arg, .e = e ? e : &own};
-	int r = 0;
+	bool began = s->began;
+	/* Somebody may write meanwhile: all is compared as it was at one time. */
+	int r = began ? 0 : store_begin(s, c.e);
 
 	hmap_init(&c.images, sizeof(struct known), sizeof(int64_t));
 	hmap_init(&c.events, sizeof(struct known), sizeof(int64_t));
 	for (size_t i = 0; !r && i < sizeof checks / sizeof *checks; i++)
 		r = each_row(&c, checks[i].sql, checks[i].fn);
+	if (!began)
+		store_rollback(s);
 	hmap_deinit(&c.images);
 	hmap_deinit(&c.events);
 	buf_deinit(&c.raw);
