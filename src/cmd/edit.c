@@ -383,9 +383,7 @@ static int work_on_paths(const struct edit_verb *v, struct edit *edit, struct er
 static void say_left(const struct edit_verb *v, const struct edit *edit)
 {
 	if (!v->report && edit_debug_left(edit))
-		cmd_note("%s: its debug information %s and is left as it was: debuggers show no "
-			 "lines of the edited code",
-			v->program, edit_debug_left(edit));
+		cmd_note("%s: " EDIT_DEBUG_LEFT, v->program, edit_debug_left(edit));
 }
 
 static int work(const struct edit_verb *v, struct edit *edit, struct err *e)

@@ -114,9 +114,7 @@ static void print_text(struct edit *edit, const struct edit_coverage *c,
 		printf("%" PRIu64 " bytes of code are described by nothing and left alone\n",
 			c->gaps);
 	if (edit_debug_left(edit))
-		printf("its debug information %s and is left as it was: debuggers show no lines of "
-		       "the edited code\n",
-			edit_debug_left(edit));
+		printf(EDIT_DEBUG_LEFT "\n", edit_debug_left(edit));
 	if (c->nreasons)
 		print_reasons(c);
 	if (refused->n)

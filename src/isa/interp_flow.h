@@ -252,7 +252,7 @@ INTERP_FN int interp_control(struct interp *m)
 
 /* ---- what procedures begin and end with, while all registers are known ---- */
 
-/* pop and ret; negative: not as plain as that, and nothing is done yet. */
+/* pop and ret. */
 INTERP_INLINE int interp_pop_plain(struct interp *m)
 {
 	struct interp_insn *i = &m->insn;
@@ -262,19 +262,19 @@ INTERP_INLINE int interp_pop_plain(struct interp *m)
 	if (stop)
 		return stop;
 	INTERP_BARRIER;
-	if (m->loaded_unknown)
-		return -1;
 	rsp = m->r[INTERP_RSP] + 8;
 	if (INTERP_E_OP(i->entry) == INTERP_OP_RET) {
 		INTERP_NOTE(m->effect.has |= INTERP_RETURN | INTERP_INDIRECT);
-		stop = interp_go(m, m->loaded, 0);
+		stop = interp_go(m, m->loaded, m->loaded_unknown);
 		if (!stop)
 			m->r[INTERP_RSP] = rsp + (i->immediate & 0xffff);
 		return stop;
 	}
-	interp_note_values(m, m->loaded, 0, 0, 1, 8);
+	interp_note_values(m, m->loaded, m->loaded_unknown, 0, 1, 8);
 	m->r[INTERP_RSP] = rsp;
 	m->r[i->rm & 15] = m->loaded;
+	if (m->loaded_unknown)
+		interp_lose(m, i->rm);
 	m->ip = i->next;
 	return INTERP_GOES_ON;
 }
