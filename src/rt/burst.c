@@ -368,6 +368,7 @@ static struct burst_thread *this_thread(void)
 		return t;
 	t = make_thread();
 	t->owner = identity();
+	t->left = rates_of(t).check < BURST_NEVER ? 0 : BURST_NEVER; /* no burst is the first */
 	rewind_buffer(t);
 	*word(BURST_INSTR) = 0;
 	*word(BURST_CHECK) = -1;

@@ -4,7 +4,7 @@
  *
  *	10000:50	after so many checks a burst of so many
  *	2%, 0.5%	bursts of a usual length, as often as that share of the time allows
- *	all, never	one burst that never ends; none after the first
+ *	all, never	one burst that never ends; none at all
  */
 #ifndef CULPRIT_RT_BURST_RATES_H
 #define CULPRIT_RT_BURST_RATES_H
@@ -17,7 +17,7 @@ struct burst_rates {
 	uint64_t share;       /* millionths of the time that recording takes; 0: check is meant */
 };
 
-#define BURST_NEVER ((int64_t)1 << 62) /* as nCheck: after the first burst, none */
+#define BURST_NEVER ((int64_t)1 << 62) /* as nCheck: no burst */
 
 /*
  * One in 200 checks is in a burst. Long ones are better in both ways: code that has not run for a

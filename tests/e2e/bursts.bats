@@ -75,6 +75,8 @@ walker() {
 	run "$CULPRIT" bursts -i "$db" 100000
 	[ "$status" = 2 ]
 	[[ $output == *"no burst 100000"* ]]
+	"$CULPRIT" record --bursts=never -o "$db" -- ./walker 2000 2>err >/dev/null
+	grep -q 'bursts: 0, with 0 references' err
 }
 
 # Stacks may lie elsewhere: by how far from the first that was touched there.
