@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* What a guess may take: levels of callers, and steps looked at in all. */
-enum { GUESS_DEEP = 40, GUESS_STEPS = 400 };
+/* What a guess may take. */
+enum { GUESS_FRAMES = 128 };
 
 uint32_t call_map_learn_step(struct call_map *m, const struct call_frame *callee,
 	const struct call_frame *caller, uint64_t count)
@@ -30,46 +30,66 @@ uint32_t call_map_learn_step(struct call_map *m, const struct call_frame *callee
 	return c->first = (uint32_t)m->steps.n - 1;
 }
 
-/* The best so far is the one whose steps were seen most, the least of them counting. */
-struct guess {
-	enum stack_kind kind;
-	unsigned steps;
+/* A frame that may be on the stack: who it is known to call, and how often that was seen. */
+struct reached {
+	struct call_frame frame;
+	uint64_t weight; /* the least seen of the calls from here to where the search began */
+	uint32_t from;   /* the one that it calls */
 };
 
-/* The likeliest path to a frame, and how often what it is made of was seen. */
-static uint32_t guess_path(struct call_map *m, struct guess *g, const struct call_frame *f,
-	unsigned depth, uint64_t *weight)
-{
-	struct procedure_key key = {f->image, f->procedure};
-	const struct called *c = hmap_get(&m->called, &key);
-	uint32_t best = CALL_NONE;
+/* Frames in the order in which they were reached, and the best known caller of one of them. */
+struct guess {
+	enum stack_kind kind;
+	struct reached list[GUESS_FRAMES];
+	size_t n;
+	uint32_t best, node; /* of the list; and the path of who calls it, or CALL_NONE */
+	uint64_t weight;
+};
 
-	*weight = 0;
+/* Callers that are known where they would be; the others are reached. */
+static void look_at_callers(const struct call_map *m, struct guess *g, uint32_t number)
+{
+	const struct reached at = g->list[number];
+	struct procedure_key key = {at.frame.image, at.frame.procedure};
+	const struct called *c = hmap_get(&m->called, &key);
+
 	for (uint32_t i = c ? c->first : CALL_NONE; i != CALL_NONE; i = m->steps.p[i].next) {
-		const struct step s = m->steps.p[i];
-		struct call_frame up = {s.caller.image, s.caller.procedure, f->height - s.down};
-		uint64_t found = UINT64_MAX;
+		const struct step *s = &m->steps.p[i];
+		struct call_frame up = {
+			s->caller.image, s->caller.procedure, at.frame.height - s->down};
+		uint64_t weight = s->count < at.weight ? s->count : at.weight;
 		uint32_t others, node;
 
-		if (s.count <= *weight || up.height <= 0 || ++g->steps > GUESS_STEPS)
+		if (up.height <= 0)
 			continue;
 		node = call_map_find(m, g->kind, &up, &others);
-		if (node == CALL_NONE && depth)
-			node = guess_path(m, g, &up, depth - 1, &found);
-		if (node == CALL_NONE || (found < s.count ? found : s.count) <= *weight)
+		if (node == CALL_NONE && g->n < GUESS_FRAMES)
+			g->list[g->n++] = (struct reached){up, weight, number};
+		if (node == CALL_NONE || weight <= g->weight)
 			continue;
-		*weight = found < s.count ? found : s.count;
-		best = call_map_call(m, node, f);
+		g->weight = weight;
+		g->node = node;
+		g->best = number;
 	}
-	return best;
 }
 
+/*
+ * The nearest callers first: of the guesses in which one step was taken on trust, more were right
+ * than of those with ten, whatever their weights.
+ */
 uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
 {
-	struct guess g = {.kind = kind};
-	uint64_t weight;
+	struct guess g = {.kind = kind, .node = CALL_NONE, .n = 1};
 
-	return guess_path(m, &g, frame, GUESS_DEEP, &weight);
+	g.list[0] = (struct reached){*frame, UINT64_MAX, 0};
+	for (uint32_t i = 0, level = 1; i < g.n && g.node == CALL_NONE; level = (uint32_t)g.n)
+		for (; i < level; i++)
+			look_at_callers(m, &g, i);
+	if (g.node == CALL_NONE)
+		return CALL_NONE;
+	for (; g.best; g.best = g.list[g.best].from)
+		g.node = call_map_call(m, g.node, &g.list[g.best].frame);
+	return call_map_call(m, g.node, frame);
 }
 
 int64_t call_map_usual_step(const struct call_map *m, uint64_t image, uint64_t procedure)

@@ -232,38 +232,52 @@ static struct context_row row_of(const struct call_node *n)
 		.count = n->count};
 }
 
-static int compare_nodes(const void *a, const void *b, void *nodes)
+/* As context_row_compare, of children of one node. */
+static int compare_places(const void *a, const void *b, void *nodes)
 {
-	const struct call_node *x = (struct call_node *)nodes + *(const uint32_t *)a;
-	const struct call_node *y = (struct call_node *)nodes + *(const uint32_t *)b;
-	struct context_row rx = row_of(x), ry = row_of(y);
+	const struct call_place *x = &((struct call_node *)nodes + *(const uint32_t *)a)->at;
+	const struct call_place *y = &((struct call_node *)nodes + *(const uint32_t *)b)->at;
 
-	if (x->parent != y->parent)
-		return x->parent < y->parent ? -1 : 1;
-	return context_row_compare(&rx, &ry);
+	if (x->image != y->image)
+		return x->image < y->image ? -1 : 1;
+	if (x->procedure != y->procedure)
+		return x->procedure < y->procedure ? -1 : 1;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	return (int)x->recursive - (int)y->recursive;
 }
 
+static uint32_t link_children(struct call_tree *t, uint32_t *list, size_t n)
+{
+	uint32_t first = CALL_NONE;
+
+	if (n > 1)
+		qsort_r(list, n, sizeof *list, compare_places, t->nodes.p);
+	while (n--) {
+		t->nodes.p[list[n]].next = first;
+		first = list[n];
+	}
+	return first;
+}
+
+/* Parent by parent, as most have few children: roots are those of 0, others of their number + 1. */
 void call_tree_settle(struct call_tree *t)
 {
-	node_list order = {0};
+	size_t n = t->nodes.n;
+	_cleanup_free_ uint32_t *order = xcalloc(n + 1, sizeof *order);
+	_cleanup_free_ size_t *end = xcalloc(n + 2, sizeof *end);
 
-	t->root = CALL_NONE;
-	for (uint32_t i = 0; i < t->nodes.n; i++) {
-		*vec_add(&order) = i;
-		t->nodes.p[i].child = t->nodes.p[i].next = CALL_NONE;
-		t->nodes.p[i].path = t->nodes.p[i].npaths = 0;
+	vec_each (node, &t->nodes) {
+		node->path = node->npaths = 0;
+		end[(uint32_t)(node->parent + 1) + 1]++;
 	}
-	if (order.n)
-		qsort_r(order.p, order.n, sizeof *order.p, compare_nodes, t->nodes.p);
-	for (size_t i = order.n; i--;) {
-		struct call_node *node = &t->nodes.p[order.p[i]];
-		uint32_t *first =
-			node->parent == CALL_NONE ? &t->root : &t->nodes.p[node->parent].child;
-
-		node->next = *first;
-		*first = order.p[i];
-	}
-	vec_deinit(&order);
+	for (size_t i = 0; i < n; i++)
+		end[i + 1] += end[i];
+	for (size_t i = 0; i < n; i++)
+		order[end[(uint32_t)(t->nodes.p[i].parent + 1)]++] = (uint32_t)i;
+	t->root = link_children(t, order, end[0]);
+	for (size_t i = 0; i < n; i++)
+		t->nodes.p[i].child = link_children(t, order + end[i], end[i + 1] - end[i]);
 	settle_paths(t);
 }
 

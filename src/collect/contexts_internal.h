@@ -217,7 +217,16 @@ void contexts_deinit_tails(struct contexts *c);
 void contexts_note_tails(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, const struct call_frame *frames, size_t n);
 void contexts_learn_tails(struct contexts *c);
-uint32_t contexts_copy_path(const struct contexts *c, struct call_tree *to,
+
+/* A tree that paths of another one are copied to. */
+struct path_copies {
+	struct call_tree *tree;
+	struct hmap copies; /* struct node_copy */
+};
+struct node_copy {
+	uint32_t node, copy;
+};
+uint32_t contexts_copy_path(const struct contexts *c, struct path_copies *to,
 	const struct call_tree *from, uint32_t node);
 
 void contexts_clear_settled(struct contexts *c);

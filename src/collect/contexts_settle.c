@@ -14,7 +14,7 @@
 
 #define MOST_BYTES  ((size_t)64 << 20) /* of maps and rows in memory */
 #define DERIVE_NS   1000000000ll       /* for paths that nobody has seen, at once */
-#define DERIVE_PART 500                /* and the part of all time that they may take */
+#define DERIVE_PART 2000               /* and the part of all time that they may take */
 #define OLDEST_US   (28ll * 24 * 3600 * 1000 * 1000) /* what was learned before is not loaded */
 
 void contexts_clear_settled(struct contexts *c)
@@ -34,10 +34,11 @@ struct profile_place {
 /* Samples on their way to the profiles. */
 struct settling {
 	struct contexts *c;
-	struct hmap profiles; /* struct profile_place */
+	struct hmap profiles;          /* struct profile_place */
+	VEC(struct path_copies) trees; /* of the profiles */
 };
 
-static struct call_tree *tree_of(struct settling *st, uint32_t program, uint32_t who)
+static struct path_copies *tree_of(struct settling *st, uint32_t program, uint32_t who)
 {
 	struct contexts_settled *settled = &st->c->settled;
 	struct profile_place key = {.program = program, .who = who}, *place;
@@ -46,14 +47,16 @@ static struct call_tree *tree_of(struct settling *st, uint32_t program, uint32_t
 
 	place = hmap_put(&st->profiles, &key, &fresh);
 	if (!fresh)
-		return settled->profiles.p[place->index].tree;
+		return &st->trees.p[place->index];
 	place->index = settled->profiles.n;
 	metric_add(&names, CONTEXT_METRIC_RANKED);
 	metric_add(&names, CONTEXT_METRIC_UNKNOWN);
 	metric_add(&names, CONTEXT_METRIC_WALKED);
+	*vec_add(&st->trees) = (struct path_copies){.tree = call_tree_create(&names)};
+	hmap_init(&st->trees.p[place->index].copies, sizeof(struct node_copy), sizeof(uint32_t));
 	*vec_add(&settled->profiles) =
-		(struct context_profile){program, who, call_tree_create(&names)};
-	return settled->profiles.p[place->index].tree;
+		(struct context_profile){program, who, st->trees.p[place->index].tree};
+	return &st->trees.p[place->index];
 }
 
 static uint32_t child(struct call_tree *t, uint32_t parent, const struct call_frame *f)
@@ -154,7 +157,8 @@ static uint32_t find_path(struct settling *st, const struct placed *p, enum know
 static void settle_placed(struct settling *st, const struct placed *p, uint64_t samples)
 {
 	struct contexts *c = st->c;
-	struct call_tree *t = tree_of(st, p->program, p->who);
+	struct path_copies *copies = tree_of(st, p->program, p->who);
+	struct call_tree *t = copies->tree;
 	enum known known = KNOWN_UNIQUE;
 	uint32_t node = CALL_NONE;
 
@@ -163,7 +167,7 @@ static void settle_placed(struct settling *st, const struct placed *p, uint64_t 
 
 		node = path == CALL_NONE
 			       ? unknown_path(t, &p->frame)
-			       : contexts_copy_path(c, t, known_paths(c, p->program), path);
+			       : contexts_copy_path(c, copies, known_paths(c, p->program), path);
 	}
 	count(c, t, enter_kernel(c, t, node, p->kernel, p->kernel_procedure), known, samples);
 }
@@ -197,8 +201,9 @@ static bool has_root(const struct call_tree *t, uint32_t node)
 static void settle_walked(struct settling *st, const struct walked *w)
 {
 	const struct call_tree *paths = known_paths(st->c, w->program);
-	struct call_tree *t = tree_of(st, w->program, w->who);
-	uint32_t node = contexts_copy_path(st->c, t, paths, w->node);
+	struct path_copies *copies = tree_of(st, w->program, w->who);
+	struct call_tree *t = copies->tree;
+	uint32_t node = contexts_copy_path(st->c, copies, paths, w->node);
 
 	count(st->c, t, enter_kernel(st->c, t, node, w->kernel, w->kernel_procedure),
 		has_root(paths, w->node) ? KNOWN_WALKED : KNOWN_UNKNOWN, w->count);
@@ -230,6 +235,9 @@ const struct contexts_settled *contexts_settle(struct contexts *c)
 	for (const struct walked *w = NULL; (w = hmap_next(&c->walked, w));)
 		settle_walked(&st, w);
 	hmap_deinit(&st.profiles);
+	vec_each (t, &st.trees)
+		hmap_deinit(&t->copies);
+	vec_deinit(&st.trees);
 	for (const struct called_procedure *p = NULL; (p = hmap_next(&c->procedures, p));)
 		*vec_add(&c->settled.procedures) = *p;
 	vec_sort(&c->settled.procedures, by_image);

@@ -168,10 +168,8 @@ static bool is_on(const struct call_tree *t, uint32_t node, uint64_t image, uint
 	return false;
 }
 
-/* Who called `node` and jumped on, of the path from the root to `end`; 0: nobody, or it is on the
- * path anyway. */
-static uint64_t jumped_to(
-	const struct contexts *c, const struct call_tree *from, uint32_t node, uint32_t end)
+/* Who was called and jumped on to `node`; 0: nobody, or it is on the path anyway. */
+static uint64_t jumped_to(const struct contexts *c, const struct call_tree *from, uint32_t node)
 {
 	const struct call_node *n = call_tree_node(from, node);
 	const struct call_place *up;
@@ -184,25 +182,26 @@ static uint64_t jumped_to(
 	key = edge_of(&(struct call_frame){up->image, up->procedure, 0},
 		&(struct call_frame){n->at.image, n->at.procedure, 0});
 	e = hmap_get(&c->tail_edges, &key);
-	return e && !e->differs && e->by && !is_on(from, end, up->image, e->by) ? e->by : 0;
+	return e && !e->differs && e->by && !is_on(from, node, up->image, e->by) ? e->by : 0;
 }
 
-static uint32_t copy_path(const struct contexts *c, struct call_tree *to,
-	const struct call_tree *from, uint32_t node, uint32_t end)
+uint32_t contexts_copy_path(const struct contexts *c, struct path_copies *to,
+	const struct call_tree *from, uint32_t node)
 {
-	const struct call_node n = *call_tree_node(from, node);
-	uint32_t parent = n.parent == CALL_NONE ? CALL_NONE : copy_path(c, to, from, n.parent, end);
-	uint64_t by = jumped_to(c, from, node, end);
+	struct node_copy *known = node == CALL_NONE ? NULL : hmap_get(&to->copies, &node);
+	struct call_place at;
+	uint32_t parent;
+	uint64_t by;
 
+	if (node == CALL_NONE || known)
+		return known ? known->copy : CALL_NONE;
+	at = call_tree_node(from, node)->at;
+	parent = contexts_copy_path(c, to, from, call_tree_node(from, node)->parent);
+	by = jumped_to(c, from, node);
 	if (by)
-		parent = call_tree_child(to, parent,
+		parent = call_tree_child(to->tree, parent,
 			&(struct call_place){
-				.image = n.at.image, .procedure = by, .site = CONTEXT_SITE_JUMPED});
-	return call_tree_child(to, parent, &n.at);
-}
-
-uint32_t contexts_copy_path(
-	const struct contexts *c, struct call_tree *to, const struct call_tree *from, uint32_t node)
-{
-	return copy_path(c, to, from, node, node);
+				.image = at.image, .procedure = by, .site = CONTEXT_SITE_JUMPED});
+	known = hmap_put(&to->copies, &node, NULL);
+	return known->copy = call_tree_child(to->tree, parent, &at);
 }

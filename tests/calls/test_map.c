@@ -357,6 +357,29 @@ static void test_guesses(void **s)
 	call_map_destroy(m);
 }
 
+/* Who is known to call from there comes before whoever might, and was seen more often elsewhere. */
+static void test_guesses_the_nearest(void **s)
+{
+	struct call_frame often[] = {
+		{IMAGE, 5, 160}, {IMAGE, 6, 112}, {IMAGE, 2, 64}, {IMAGE, 1, 32}};
+	struct call_frame once[] = {{IMAGE, 5, 128}, {IMAGE, 3, 96}, {IMAGE, 1, 32}};
+	struct call_frame there[] = {{IMAGE, 3, 80}, {IMAGE, 1, 32}}, f = {IMAGE, 5, 112};
+	struct call_frame far[] = {{IMAGE, 2, 16}, {IMAGE, 1, 8}};
+	struct call_map *m = call_map_create();
+	const struct call_node *node;
+
+	(void)s;
+	for (int i = 0; i < 9; i++) {
+		call_map_learn(m, NULL, STACK_MAIN, often, 4);
+		call_map_learn(m, NULL, STACK_MAIN, far, 2);
+	}
+	call_map_learn(m, NULL, STACK_MAIN, once, 3);
+	call_map_learn(m, NULL, STACK_MAIN, there, 2);
+	node = call_tree_node(call_map_tree(m), call_map_guess(m, STACK_MAIN, &f));
+	assert_int_equal(call_tree_node(call_map_tree(m), node->parent)->at.procedure, 3);
+	call_map_destroy(m);
+}
+
 static void test_packed(void **s)
 {
 	struct call_map *a = call_map_create(), *b = call_map_create(), *both = call_map_create();
@@ -452,6 +475,7 @@ int main(void)
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_cut_stacks),
 		cmocka_unit_test(test_guesses),
+		cmocka_unit_test(test_guesses_the_nearest),
 		cmocka_unit_test(test_packed),
 		cmocka_unit_test(test_fresh),
 	};
