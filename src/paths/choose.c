@@ -4,6 +4,7 @@
 #include "edit/guide.h"
 #include "paths/fast.h"
 #include "paths/refine.h"
+#include "paths/seams.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,19 +59,29 @@ static void weigh(struct choosing *c)
 	}
 }
 
-/* Whoever comes to such a node goes on: nobody is called who may not come back. */
-static void find_early(struct choosing *c)
+/* Whoever comes to a safe node goes on: nobody is called who may not come back. */
+static void find_safe(struct choosing *c)
 {
 	const struct exact_function *f = &c->model.graph;
 	uint32_t outside = exact_outside(f);
 
-	vec_reserve(&c->early, outside + 1);
-	c->early.n = outside + 1;
+	vec_reserve(&c->safe, outside + 1);
+	c->safe.n = outside + 1;
 	for (uint32_t i = 0; i <= outside; i++)
-		c->early.p[i] = i >= f->blocks.n || f->blocks.p[i].call == EXACT_CALLS_NOBODY;
-	for (size_t i = 0; i < f->links.n; i++)
-		if (f->links.p[i].kind == EXACT_LINK_TAIL)
-			c->early.p[f->links.p[i].from] = true;
+		c->safe.p[i] = i >= f->blocks.n || f->blocks.p[i].call == EXACT_CALLS_NOBODY;
+	vec_each (l, &f->links)
+		if (l->kind == EXACT_LINK_TAIL)
+			c->safe.p[l->from] = true;
+}
+
+/* And code can be on all ways to an early one. */
+static void find_early(struct choosing *c)
+{
+	const struct exact_function *f = &c->model.graph;
+
+	vec_reserve(&c->early, c->safe.n);
+	c->early.n = c->safe.n;
+	memcpy(c->early.p, c->safe.p, c->safe.n * sizeof *c->safe.p);
 	for (size_t i = 0; i < f->links.n; i++)
 		if (c->cuttable.p[i] < 0)
 			c->early.p[f->links.p[i].to] = false;
@@ -82,6 +93,9 @@ static void number(struct choosing *c, const bool *cut, uint64_t limit)
 
 	numbering_init(&c->numbering, &c->graph, exact_outside(&c->model.graph), &wish);
 	plan_init(&c->plan, &c->numbering, c->weights.p, c->to_the_end ? NULL : c->early.p);
+	c->model.derived.n = 0;
+	if (c->derives && c->refined && c->numbering.total <= c->array)
+		derive_choose(&c->numbering, c->weights.p, c->safe.p, &c->plan, &c->model.derived);
 }
 
 static void forget(struct choosing *c)
@@ -190,7 +204,19 @@ static void choose_how(struct choosing *c, bool bare)
 	m->fixed.n = 0;
 }
 
-/* Of three ways to cut, the one that costs least. */
+/* Among what is cut so far. */
+static void cut_at_seams(struct choosing *c, bool *cut)
+{
+	double *often = xcalloc(c->graph.edges + 1, sizeof *often);
+
+	for (uint32_t i = 0; i < c->graph.edges; i++)
+		often[i] = c->weights.p[i] / c->places.p[i].price;
+	memcpy(cut, c->numbering.cut, c->graph.edges);
+	seams_cut(&c->numbering, &c->graph, often, c->cuttable.p, cut);
+	free(often);
+}
+
+/* Of several ways to cut, the one that costs least. */
 static void refine(struct choosing *c)
 {
 	bool *around = xmemdup(c->numbering.cut, c->graph.edges + 1), *cuts[REFINE_CUTS];
@@ -198,11 +224,20 @@ static void refine(struct choosing *c)
 	double least = 0;
 
 	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++) {
+		if (i == REFINE_SEAMS && !c->derives) {
+			cuts[i] = NULL;
+			continue;
+		}
 		cuts[i] = refine_cut(&c->graph, c->numbering.outside, c->weights.p, around, i);
 		for (uint32_t k = 0; k < c->graph.edges; k++)
 			cuts[i][k] &= c->cuttable.p[k] >= 0;
 		forget(c);
 		number(c, cuts[i], c->array);
+		if (i == REFINE_SEAMS) {
+			cut_at_seams(c, cuts[i]);
+			forget(c);
+			number(c, cuts[i], c->array);
+		}
 		if (i == REFINE_NONE || c->plan.cost < least) {
 			best = i;
 			least = c->plan.cost;
@@ -210,6 +245,7 @@ static void refine(struct choosing *c)
 	}
 	forget(c);
 	number(c, cuts[best], c->array);
+	c->model.pieces = best == REFINE_SEAMS;
 	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++)
 		free(cuts[i]);
 	free(around);
@@ -218,6 +254,7 @@ static void refine(struct choosing *c)
 /* All of them, if they fit or must; else with edges cut that seem to be cold. */
 static void number_paths(struct choosing *c)
 {
+	c->model.pieces = false;
 	number(c, NULL, c->most);
 	c->loops = c->numbering.ncut - c->numbering.shortened;
 	if (c->refined)
@@ -239,6 +276,7 @@ static void choose(struct choosing *c)
 		forget(c);
 		cut = plan_short(&c->graph, exact_outside(&c->model.graph));
 		number(c, cut, 0);
+		c->model.pieces = false;
 		memset(c->fast.p, 0, c->graph.nodes + 1);
 		free(cut);
 		bare = true;
@@ -274,6 +312,7 @@ void choose_paths(struct choosing *c, struct edit_function *f)
 	choose_model(c, f);
 	path_graph(&c->model.graph, &c->graph);
 	weigh(c);
+	find_safe(c);
 	find_early(c);
 	choose(c);
 	keep(c);
@@ -291,6 +330,7 @@ void choosing_deinit(struct choosing *c)
 	vec_deinit(&c->places);
 	vec_deinit(&c->weights);
 	vec_deinit(&c->cuttable);
+	vec_deinit(&c->safe);
 	vec_deinit(&c->early);
 	vec_deinit(&c->fast);
 }

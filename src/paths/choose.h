@@ -21,6 +21,7 @@ struct choosing {
 	bool full;                 /* more are left whole, and hashed; else cut to be as few */
 	uint64_t most;             /* even then */
 	bool to_the_end; /* paths are counted where they end, not where they are decided */
+	bool derives;    /* paths that others tell of need no counter (derive.h) */
 	/* Of the function, after choose_paths: */
 	struct edit_function *function;
 	struct path_function model; /* but where its counters are */
@@ -33,6 +34,7 @@ struct choosing {
 	bool refined;         /* weights were counted */
 	VEC(double) weights;  /* by link: how often, and what code there costs */
 	VEC(double) cuttable; /* the same, negative where no path may end */
+	VEC(bool) safe;       /* by node: paths that come there are not lost */
 	VEC(bool) early;      /* by node: paths may be counted on the ways to it */
 	uint32_t loops;       /* edges that must be cut */
 };

@@ -5,18 +5,19 @@
 #include <errno.h>
 
 /*
- * A map:
+ * A map: u64 MAP_MAGIC, then ulebs: words; words of a path; procedures that are not measured; first
+ * word and entries of the table; names of metrics (store/metrics.h); bytes of the map of the
+ * graphs, which follows.
  *
- *   u64     MAP_MAGIC
- *   uleb    words; words of a path; procedures that are not measured; first word and entries of the
- * table; names of metrics (store/metrics.h); uleb    bytes of the map of the graphs; they follow
- * functions, as the graphs are: u8 enum path_how, with bit 7 when shortened uleb    first uleb
- * number of values; each a uleb uleb number of fixed counters; each: uleb number, uleb word uleb
- * number of blocks, 0 where nothing is measured; u8 whether the entry takes a reading that was left
- * for it, then for each block u8 readings
+ * Then functions, as the graphs are: u8 enum path_how, with bit 7 when shortened, bit 6 when in
+ * pieces; uleb first; number of values, each a uleb; number of fixed counters, each two: number,
+ * word; number of derived paths, each one: twice the number, and 1 more if by its end; number of
+ * blocks, 0 where nothing is measured; u8 whether the entry takes a reading that was left for it;
+ * for each block u8 readings.
  */
-#define MAP_MAGIC     0x3170614d68746150
+#define MAP_MAGIC     0x3270614d68746150
 #define MAP_SHORTENED 0x80
+#define MAP_PIECES    0x40
 #define KEYS_MOST     ((uint64_t)1 << 63)
 
 void path_function_deinit(struct path_function *f)
@@ -24,6 +25,7 @@ void path_function_deinit(struct path_function *f)
 	exact_function_deinit(&f->graph);
 	vec_deinit(&f->values);
 	vec_deinit(&f->fixed);
+	vec_deinit(&f->derived);
 	vec_deinit(&f->readings);
 }
 
@@ -34,7 +36,8 @@ void paths_map_add(struct paths_map_writer *w, struct path_function *f)
 	struct buf *out = &w->body;
 
 	exact_map_add(&w->graphs, &f->graph);
-	buf_u8(out, (uint8_t)(f->how | (f->shortened ? MAP_SHORTENED : 0)));
+	buf_u8(out, (uint8_t)(f->how | (f->shortened ? MAP_SHORTENED : 0) |
+			      (f->pieces ? MAP_PIECES : 0)));
 	buf_uleb(out, f->first);
 	buf_uleb(out, f->values.n);
 	vec_each (v, &f->values)
@@ -44,6 +47,9 @@ void paths_map_add(struct paths_map_writer *w, struct path_function *f)
 		buf_uleb(out, x->number);
 		buf_uleb(out, x->word);
 	}
+	buf_uleb(out, f->derived.n);
+	vec_each (d, &f->derived)
+		buf_uleb(out, d->number * 2 + d->by_end);
 	buf_uleb(out, f->readings.n);
 	buf_u8(out, f->takes);
 	buf_put(out, f->readings.p, f->readings.n);
@@ -122,6 +128,20 @@ static void read_values(struct cursor *at, struct path_function *out)
 	}
 }
 
+static void read_derived(struct cursor *at, struct path_function *out)
+{
+	uint64_t n = cursor_uleb(at);
+
+	out->derived.n = 0;
+	if (n > cursor_left(at))
+		at->failed = true;
+	for (uint64_t i = 0; i < n && !at->failed; i++) {
+		uint64_t d = cursor_uleb(at);
+
+		*vec_add(&out->derived) = (struct path_derived){d / 2, d & 1};
+	}
+}
+
 static void read_readings(struct cursor *at, struct path_function *out)
 {
 	uint64_t n = cursor_uleb(at);
@@ -170,7 +190,7 @@ static bool counters_make_sense(
 	vec_each (x, &f->fixed)
 		if (x->number >= n->total || x->word > l->hash || l->hash - x->word < l->stride)
 			return false;
-	return f->how == PATH_HOW_HASH || !f->fixed.n;
+	return f->how == PATH_HOW_HASH ? !f->derived.n : !f->fixed.n;
 }
 
 int paths_map_next(struct paths_map_reader *r, struct path_function *out, struct numbering *n)
@@ -184,10 +204,12 @@ int paths_map_next(struct paths_map_reader *r, struct path_function *out, struct
 	if (rc)
 		return rc;
 	how = cursor_u8(&r->at);
-	out->how = how & ~MAP_SHORTENED;
+	out->how = how & ~(MAP_SHORTENED | MAP_PIECES);
 	out->shortened = how & MAP_SHORTENED;
+	out->pieces = how & MAP_PIECES;
 	out->first = cursor_uleb(&r->at);
 	read_values(&r->at, out);
+	read_derived(&r->at, out);
 	read_readings(&r->at, out);
 	if (r->at.failed || out->how >= PATH_HOWS)
 		return -EBADMSG;

@@ -13,7 +13,7 @@
 #define CULPRIT_PATHS_MAP_H
 
 #include "edit/exact_map.h"
-#include "paths/number.h"
+#include "paths/derive.h"
 #include "store/paths.h"
 
 struct path_fixed {
@@ -24,9 +24,11 @@ struct path_function {
 	struct exact_function graph;
 	uint8_t how;          /* enum path_how */
 	bool shortened;       /* edges are cut that no loop needs: paths would be too many */
+	bool pieces;          /* paths are cut at seams (seams.h): they can be put together */
 	uint64_t first;       /* counters from this word on, by number; hashed: keys from this on */
 	VEC(uint64_t) values; /* by edge of the dag */
 	VEC(struct path_fixed) fixed; /* hashed: paths with a counter of their own */
+	path_derived_list derived;    /* paths that have no counter */
 	VEC(uint8_t) readings; /* of each metric, by block, for a call; none: nothing is measured */
 	bool takes;            /* at the entry nothing is read: a caller did */
 };

@@ -142,7 +142,8 @@ static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 		.choosing = {.scene.edit = edit,
 			.guide = p->options.guide,
 			.full = p->options.full,
-			.to_the_end = p->options.measures.n}};
+			.to_the_end = p->options.measures.n,
+			.derives = !p->options.measures.n && !p->options.full}};
 	struct exact_scene *scene = &in.choosing.scene;
 	struct image *im = edit_image(edit);
 	_cleanup_free_ char *path = realpath(image_path(im), NULL);

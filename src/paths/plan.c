@@ -137,7 +137,7 @@ static double *weigh_begins(const struct numbering *n, const double *weight)
 
 static double cost_of(const struct planning *p, uint32_t edge, enum plan_op op)
 {
-	static const double costs[] = {[PLAN_SET] = 1,
+	static const double costs[] = {[PLAN_SET] = 2,
 		[PLAN_ADD] = 1,
 		[PLAN_COUNT] = 1 + REGISTER_COUNT,
 		[PLAN_COUNTED] = 1};

@@ -1,6 +1,7 @@
 #include "paths/read.h"
 
 #include "base/mem.h"
+#include "paths/join.h"
 #include "paths/map.h"
 #include "rt/rt.h"
 
@@ -25,6 +26,7 @@ struct reading {
 	number_path path;
 	uint64_t *begun, *ended; /* by node: paths that began there behind a cut; that went there */
 	size_t first;            /* its row */
+	uint64_t off;            /* by how much counts do not add up that others tell of */
 };
 
 /* ---- one path ---- */
@@ -134,21 +136,30 @@ static void add_row(struct reading *r, uint64_t count, const uint64_t *sums)
 	*vec_add(&r->rows->list) = row;
 }
 
-/* What was measured follows the counter. */
-static void add_path(struct reading *r, uint64_t number, uint64_t count, const uint64_t *sums)
+/* Where the path in r->path began and went to, if others came before and follow. */
+static void note_ends(struct reading *r, uint64_t count)
 {
-	uint32_t first, last;
+	uint32_t first = r->path.p[0], last = r->path.p[r->path.n - 1];
 
-	numbering_decode(&r->numbering, number, &r->path);
-	first = r->path.p[0];
-	last = r->path.p[r->path.n - 1];
 	if (first >= r->numbering.given)
 		r->begun[r->numbering.dag.edge[first].to] += count;
 	if (r->numbering.cut[last])
 		r->ended[r->function.graph.links.p[last].to] += count;
+}
+
+static void take_path(struct reading *r, uint64_t count, const uint64_t *sums)
+{
 	r->sum->paths++;
 	r->sum->executions += count;
 	add_row(r, count, sums);
+}
+
+/* What was measured follows the counter. */
+static void add_path(struct reading *r, uint64_t number, uint64_t count, const uint64_t *sums)
+{
+	numbering_decode(&r->numbering, number, &r->path);
+	note_ends(r, count);
+	take_path(r, count, sums);
 }
 
 /* ---- one procedure ---- */
@@ -184,13 +195,54 @@ static void add_hashed(struct reading *r)
 	}
 }
 
-static void add_counted(struct reading *r)
+/* Pieces are put together as far as that is certain. */
+static void add_joined(struct reading *r, const uint64_t *counts)
 {
-	const uint64_t *counter = r->source->words + r->function.first;
+	struct joining j = {0};
+	struct numbering whole;
+	struct graph g;
 
-	for (uint64_t i = 0; i < r->numbering.total; i++, counter += r->map.layout.stride)
-		if (*counter)
-			add_path(r, i, *counter, counter + 1);
+	for (uint64_t i = 0; i < r->numbering.total; i++) {
+		if (!counts[i])
+			continue;
+		numbering_decode(&r->numbering, i, &r->path);
+		note_ends(r, counts[i]);
+		join_add(&j, &r->numbering, &r->path, counts[i]);
+	}
+	path_graph(&r->function.graph, &g);
+	numbering_init(&whole, &g, r->numbering.outside, &(struct number_wish){0});
+	join_all(&j, &r->numbering, &g, whole.cut);
+	numbering_deinit(&whole);
+	graph_deinit(&g);
+	vec_each (p, &j.pieces) {
+		r->path.n = 0;
+		for (size_t i = 0; i < p->n; i++)
+			*vec_add(&r->path) = j.edges.p[p->first + i];
+		take_path(r, p->count, NULL);
+	}
+	joining_deinit(&j);
+}
+
+static int add_counted(struct reading *r)
+{
+	const struct path_function *f = &r->function;
+	const uint64_t *counter = r->source->words + f->first;
+	uint64_t total = r->numbering.total, stride = r->map.layout.stride;
+	uint64_t *counts = xmalloc(total * sizeof *counts);
+	int rc = 0;
+
+	for (uint64_t i = 0; i < total; i++)
+		counts[i] = counter[i * stride];
+	if (f->derived.n)
+		rc = derive_counts(&r->numbering, f->derived.p, f->derived.n, counts, &r->off);
+	if (!rc && f->pieces && stride == 1)
+		add_joined(r, counts);
+	else
+		for (uint64_t i = 0; i < total && !rc; i++)
+			if (counts[i])
+				add_path(r, i, counts[i], counter + i * stride + 1);
+	free(counts);
+	return rc;
 }
 
 static uint64_t unfinished(const struct reading *r)
@@ -218,20 +270,22 @@ static uint64_t more_cuts(const struct path_function *f, const struct numbering 
 	return more;
 }
 
-static void read_procedure(struct reading *r)
+static int read_procedure(struct reading *r)
 {
 	const struct path_function *f = &r->function;
 	size_t nodes = r->numbering.dag.nodes;
+	int rc = 0;
 
 	r->begun = xcalloc(nodes + 1, sizeof *r->begun);
 	r->ended = xcalloc(nodes + 1, sizeof *r->ended);
 	r->first = r->rows->list.n;
 	*vec_add(&r->rows->list) = (struct path_row){
 		.procedure = f->graph.start, .how = f->how, .potential = r->numbering.total};
+	r->off = 0;
 	if (f->how == PATH_HOW_HASH)
 		add_hashed(r);
 	else
-		add_counted(r);
+		rc = add_counted(r);
 	if (r->rows->list.n == r->first + 1) {
 		r->rows->list.n--;
 	} else {
@@ -239,12 +293,14 @@ static void read_procedure(struct reading *r)
 
 		if (f->shortened)
 			r->rows->list.p[r->first].cuts = more_cuts(f, &r->numbering);
+		lost += r->off;
 		r->rows->list.p[r->first].off = lost + (r->source->shared && !lost);
 		r->sum->unfinished += lost;
 		r->sum->procedures++;
 	}
 	free(r->begun);
 	free(r->ended);
+	return rc;
 }
 
 /* ---- all ---- */
@@ -305,9 +361,8 @@ int paths_read(const struct paths_source *s, struct path_rows *rows, struct path
 		read_table(&r);
 	}
 	while (!rc && (rc = paths_map_next(&r.map, &r.function, &r.numbering)) > 0) {
-		read_procedure(&r);
+		rc = read_procedure(&r);
 		numbering_deinit(&r.numbering);
-		rc = 0;
 	}
 	finish(rows);
 	path_function_deinit(&r.function);
