@@ -94,7 +94,7 @@ static void number(struct choosing *c, const bool *cut, uint64_t limit)
 	numbering_init(&c->numbering, &c->graph, exact_outside(&c->model.graph), &wish);
 	plan_init(&c->plan, &c->numbering, c->weights.p, c->to_the_end ? NULL : c->early.p);
 	c->model.derived.n = 0;
-	if (c->derives && c->refined && c->numbering.total <= c->array)
+	if (c->derives && c->numbering.total <= c->array)
 		derive_choose(&c->numbering, c->weights.p, c->safe.p, &c->plan, &c->model.derived);
 }
 
@@ -204,16 +204,46 @@ static void choose_how(struct choosing *c, bool bare)
 	m->fixed.n = 0;
 }
 
-/* Among what is cut so far. */
-static void cut_at_seams(struct choosing *c, bool *cut)
+/* Beside what is cut so far; not before tables, which are no blocks that a path could go on to. */
+static void cut_at_seams(struct choosing *c, bool certain, bool *cut)
 {
 	double *often = xcalloc(c->graph.edges + 1, sizeof *often);
+	bool *can = xcalloc(c->graph.edges + 1, sizeof *can);
+	bool *dear = xcalloc(c->graph.edges + 1, sizeof *dear);
 
-	for (uint32_t i = 0; i < c->graph.edges; i++)
+	for (uint32_t i = 0; i < c->graph.edges; i++) {
 		often[i] = c->weights.p[i] / c->places.p[i].price;
+		can[i] = c->cuttable.p[i] >= 0 && c->graph.edge[i].to < c->model.graph.blocks.n;
+		dear[i] = c->places.p[i].price > 1;
+	}
 	memcpy(cut, c->numbering.cut, c->graph.edges);
-	seams_cut(&c->numbering, &c->graph, often, c->cuttable.p, cut);
+	seams_cut(&c->numbering, &c->graph,
+		&(struct seams_wish){often, can, dear, c->safe.p, certain}, cut);
 	free(often);
+	free(can);
+	free(dear);
+}
+
+/* Where that costs less and loses nothing. */
+static void cut_surely(struct choosing *c)
+{
+	bool *cut = xcalloc(c->graph.edges + 1, sizeof *cut);
+	bool *before = xmemdup(c->numbering.cut, c->graph.edges + 1);
+	double cost = c->plan.cost;
+
+	cut_at_seams(c, true, cut);
+	c->model.pieces = memcmp(cut, before, c->graph.edges);
+	if (c->model.pieces) {
+		forget(c);
+		number(c, cut, c->array);
+	}
+	if (c->model.pieces && c->plan.cost >= cost) {
+		forget(c);
+		number(c, before, c->array);
+		c->model.pieces = false;
+	}
+	free(cut);
+	free(before);
 }
 
 /* Of several ways to cut, the one that costs least. */
@@ -234,7 +264,7 @@ static void refine(struct choosing *c)
 		forget(c);
 		number(c, cuts[i], c->array);
 		if (i == REFINE_SEAMS) {
-			cut_at_seams(c, cuts[i]);
+			cut_at_seams(c, false, cuts[i]);
 			forget(c);
 			number(c, cuts[i], c->array);
 		}
@@ -263,6 +293,8 @@ static void number_paths(struct choosing *c)
 		forget(c);
 		number(c, NULL, c->array);
 	}
+	if (c->derives && !c->refined)
+		cut_surely(c);
 }
 
 static void choose(struct choosing *c)

@@ -9,8 +9,10 @@
 struct seams {
 	const struct numbering *n;
 	const struct graph *g;
-	const double *often, *cuttable;
+	const struct seams_wish *wish;
+	const double *often;
 	bool *cut;
+	bool *sure; /* by node: who comes there comes to the end of the path */
 	uint8_t *before,
 		*behind; /* by node: ways from where paths begin, to where they end; 2: more */
 	double *same_before, *same_behind; /* by node: the share of the most frequent of these */
@@ -45,6 +47,7 @@ static void look_behind(struct seams *s, uint32_t node)
 {
 	double sum = sum_out(s, node), most = 0;
 	unsigned ways = 0;
+	bool sure = s->wish->safe[node];
 
 	graph_each_out (e, s->g, node) {
 		uint32_t to = s->g->edge[*e].to;
@@ -52,10 +55,12 @@ static void look_behind(struct seams *s, uint32_t node)
 		double same = sum > 0 ? s->often[*e] / sum * (ends ? 1 : s->same_behind[to]) : 0;
 
 		ways += ends ? 1 : s->behind[to];
+		sure &= ends || s->sure[to];
 		most = same > most ? same : most;
 	}
 	s->behind[node] = more(ways);
 	s->same_behind[node] = most;
+	s->sure[node] = sure;
 }
 
 static void look_before(struct seams *s, uint32_t node)
@@ -84,24 +89,47 @@ static void look_before(struct seams *s, uint32_t node)
 
 /* ---- cutting ---- */
 
-static bool is_seam(const struct seams *s, uint32_t node)
+static bool can_be_cut(const struct seams *s, uint32_t node)
 {
-	if (s->before[node] < 2 || s->behind[node] < 2 ||
-		(s->same_before[node] < SURE && s->same_behind[node] < SURE))
-		return false;
 	graph_each_in (e, s->g, node)
-		if (!s->cut[*e] && s->cuttable[*e] < 0)
+		if (!s->cut[*e] && !s->wish->can[*e])
 			return false;
 	return true;
 }
 
-void seams_cut(const struct numbering *n, const struct graph *g, const double *often,
-	const double *cuttable, bool *cut)
+/* Ways in cross ways out, but one side is nearly always the same. */
+static bool is_crossing(const struct seams *s, uint32_t node)
 {
-	struct seams s = {.n = n, .g = g, .often = often, .cuttable = cuttable, .cut = cut};
+	return s->behind[node] > 1 &&
+	       (s->same_before[node] >= SURE || s->same_behind[node] >= SURE);
+}
+
+/* The heaviest way in is dear, and need not be counted. */
+static bool spares_dear(const struct seams *s, uint32_t node)
+{
+	uint32_t most = GRAPH_NONE;
+
+	graph_each_in (e, s->g, node)
+		if (most == GRAPH_NONE || s->often[*e] > s->often[most])
+			most = *e;
+	return s->behind[node] == 1 && s->sure[node] && most != GRAPH_NONE && s->wish->dear[most];
+}
+
+static bool is_seam(const struct seams *s, uint32_t node)
+{
+	return s->before[node] > 1 &&
+	       (spares_dear(s, node) || (!s->wish->certain && is_crossing(s, node))) &&
+	       can_be_cut(s, node);
+}
+
+void seams_cut(
+	const struct numbering *n, const struct graph *g, const struct seams_wish *wish, bool *cut)
+{
+	struct seams s = {.n = n, .g = g, .wish = wish, .often = wish->often, .cut = cut};
 
 	s.before = xcalloc(g->nodes + 1, sizeof *s.before);
 	s.behind = xcalloc(g->nodes + 1, sizeof *s.behind);
+	s.sure = xcalloc(g->nodes + 1, sizeof *s.sure);
 	s.same_before = xcalloc(g->nodes + 1, sizeof *s.same_before);
 	s.same_behind = xcalloc(g->nodes + 1, sizeof *s.same_behind);
 	for (uint32_t i = 0; i < n->reached; i++)
@@ -119,6 +147,7 @@ void seams_cut(const struct numbering *n, const struct graph *g, const double *o
 	}
 	free(s.before);
 	free(s.behind);
+	free(s.sure);
 	free(s.same_before);
 	free(s.same_behind);
 }

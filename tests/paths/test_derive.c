@@ -58,13 +58,15 @@ static void walk_deinit(struct walk *w)
 
 static void number_at_seams(const struct walk *w, struct numbering *whole, struct numbering *n)
 {
-	bool *cut;
+	bool *all = xmalloc(w->g.nodes + w->g.edges + 1), *cut;
 
+	memset(all, true, w->g.nodes + w->g.edges + 1);
 	numbering_init(whole, &w->g, w->outside, &(struct number_wish){0});
 	cut = xmemdup(whole->cut, w->g.edges + 1);
-	seams_cut(whole, &w->g, w->often, w->often, cut);
+	seams_cut(whole, &w->g, &(struct seams_wish){w->often, all, all, all, draw(2)}, cut);
 	numbering_init(n, &w->g, w->outside, &(struct number_wish){.cut = cut});
 	free(cut);
+	free(all);
 }
 
 /* What is true of all paths; what a machine has that does what the plan says. */
