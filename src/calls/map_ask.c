@@ -12,7 +12,6 @@ enum {
 	ASK_MOST = 32,  /* paths that are told apart */
 	ASK_DEEP = 96,  /* frames */
 	ASK_RIVALS = 4, /* paths whose frames are tried */
-	ASK_GROWN = 16, /* the part by which a map grows until it is asked again */
 };
 
 static const struct call_place *place_of(const struct call_map *m, uint32_t candidate)
@@ -178,16 +177,25 @@ static bool is_among(const int64_t *heights, size_t n, int64_t height)
 	return false;
 }
 
+/* Outer frames are those of many paths. */
+static bool is_doubtful(const struct call_map *m, enum stack_kind kind, struct candidate *c)
+{
+	if (!c->doubted_size || call_map_has_grown(m, c->doubted_size)) {
+		c->doubtful = call_map_is_doubtful(m, kind, c);
+		c->doubted_size = (uint32_t)m->candidates.n;
+	}
+	return c->doubtful;
+}
+
 /* Where the likeliest path may have a rival that nobody has seen, from the innermost frame on. */
 static size_t add_doubts(const struct call_map *m, enum stack_kind kind, uint32_t at,
 	int64_t heights[CALL_TOLD], size_t n)
 {
 	for (unsigned deep = 0; deep < ASK_DEEP && at != CALL_NONE && n < CALL_TOLD; deep++) {
-		const struct candidate *c = &m->candidates.p[at];
-		int64_t height = height_of(m, at);
+		struct candidate *c = &m->candidates.p[at];
 
-		if (!is_among(heights, n, height) && call_map_is_doubtful(m, kind, c))
-			heights[n++] = height;
+		if (is_doubtful(m, kind, c) && !is_among(heights, n, height_of(m, at)))
+			heights[n++] = height_of(m, at);
 		at = c->caller;
 	}
 	return n;
@@ -199,8 +207,10 @@ static size_t ask(const struct call_map *m, enum stack_kind kind, const struct p
 	struct rivals r;
 	size_t n = 0, first = 0;
 
+	if (p->n == 1)
+		return add_doubts(m, kind, p->first, heights, 0);
 	list_rivals(m, p, &r);
-	while (n < CALL_TOLD && r.n > 1 && find_telling(m, &r, &heights[n]))
+	while (n < CALL_TOLD && find_telling(m, &r, &heights[n]))
 		n++;
 	for (size_t i = 1; i < r.n; i++)
 		first = r.weight[i] > r.weight[first] ? i : first;
@@ -213,14 +223,13 @@ size_t call_map_ask(const struct call_map *m, enum stack_kind kind, const struct
 {
 	struct place_key key = call_map_key(kind, frame);
 	struct place *p = hmap_get(&m->places, &key);
-	uint32_t size = (uint32_t)m->candidates.n;
 
 	if (!p)
 		return 0;
-	if (p->asked_paths != p->n || size - p->asked_size > p->asked_size / ASK_GROWN) {
+	if (p->asked_paths != p->n || call_map_has_grown(m, p->asked_size)) {
 		p->asks = (uint32_t)ask(m, kind, p, p->ask);
 		p->asked_paths = p->n;
-		p->asked_size = size;
+		p->asked_size = (uint32_t)m->candidates.n;
 	}
 	memcpy(heights, p->ask, sizeof p->ask);
 	return p->asks;

@@ -29,6 +29,8 @@ struct candidate {
 	uint32_t leaf; /* its height, which counts */
 	uint32_t next;
 	uint32_t caller; /* the candidate that was last seen to call it; CALL_NONE */
+	/* What call_map_is_doubtful said, and how large the map was then; 0: nothing yet. */
+	uint32_t doubtful, doubted_size;
 };
 
 /* Compared as bytes. */
@@ -119,6 +121,12 @@ enum call_match call_map_match(
 /* Whether others were seen to call this frame's procedure, and are known where they would be. */
 bool call_map_is_doubtful(
 	const struct call_map *m, enum stack_kind kind, const struct candidate *c);
+
+/* Answers stay until the map has grown so much. */
+static inline bool call_map_has_grown(const struct call_map *m, uint32_t size)
+{
+	return (uint32_t)m->candidates.n - size > size / 16;
+}
 
 /* Of a map that was read: takes the steps to callers from the node on, whose names it has all. */
 void call_map_name(struct call_map *m, const struct call_place *at);

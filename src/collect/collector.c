@@ -502,8 +502,9 @@ void collector_turn(struct collector *c)
 {
 	struct sampler_sink sink = sink_of(c);
 	uint64_t ticks;
+	bool ticked = read(c->timer, &ticks, sizeof ticks) > 0;
 
-	if (read(c->timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
+	if (!ticked && errno != EAGAIN)
 		return;
 	if (now_ns() >= c->next_flush) {
 		drain(c);
@@ -517,7 +518,7 @@ void collector_turn(struct collector *c)
 	} else {
 		sampler_service(c->sampler, &sink);
 		read_upcalls(c);
-		if (sampler_hurries(c->sampler))
+		if (!ticked && sampler_hurries(c->sampler))
 			set_timer(c, HURRY_MS);
 	}
 	if (now_ns() >= c->next_care)

@@ -152,8 +152,16 @@ struct call_frame contexts_frame(
 {
 	const struct cached_image *img = image_cache_get(c->images, image);
 	struct call_frame f = {.image = contexts_key(c, image), .height = height};
+	struct stretch *at = contexts_stretch(c, image, offset);
 	uint64_t vaddr;
 
+	if (at) {
+		f.procedure = at->procedure;
+		if (at->named != (uint32_t)c->turn + 1)
+			contexts_name(c, image, f.procedure);
+		at->named = (uint32_t)c->turn + 1;
+		return f;
+	}
 	if (image == IMAGE_NUMBER_UNKNOWN || !cached_image_address(img, offset, &vaddr))
 		return f;
 	contexts_procedure(c, image, vaddr, &f.procedure);

@@ -14,13 +14,14 @@ enum {
 	CONTEXTS_FRAMES = 1024,     /* of a stack */
 };
 
-/* What is known of some code until the next flush. */
+/* What is known of some code of files; of the kernel's, until the next flush. */
 struct stretch {
+	uint64_t image;      /* key */
 	uint64_t start, end; /* offsets */
 	uint64_t procedure;
-	uint32_t image; /* the number + 1 */
-	uint32_t base;  /* what its frames are found by */
 	int64_t size;   /* bytes from there to the frame's address */
+	uint32_t base;  /* what its frames are found by */
+	uint32_t named; /* the turn + 1 in which the store was last to know its name */
 };
 #define CONTEXTS_STRETCHES    16384
 #define CONTEXTS_STRETCH_MOST 128 /* bytes, from a multiple of it on */
@@ -34,7 +35,8 @@ enum stretch_base {
 
 /* What the map last said of a frame, and what was wished for since the last flush. */
 struct look {
-	uint32_t heights; /* what the map had then, + 1 */
+	uint32_t heights; /* what the map had then, + 1, */
+	uint32_t seen;    /* and when it was last seen how many paths have the height */
 	uint32_t rivals;  /* paths that have its height */
 	int32_t ask[CALL_TOLD];
 	uint8_t asks;
@@ -173,6 +175,13 @@ static inline enum stack_kind contexts_stack_kind(uint64_t where)
 
 /* Bytes between the base and who was called first, at most. */
 #define CONTEXTS_FIRST_FRAME 256
+
+/*
+ * What is known of the code around. NULL: nothing, or what may change any time, as that of code
+ * made at run time does.
+ */
+struct stretch *contexts_stretch(struct contexts *c, uint32_t image, uint64_t offset);
+void contexts_forget_stretches(struct contexts *c);
 
 /* The sample's frame, and callers if they were told; false when the height is not known. */
 bool contexts_frames(struct contexts *c, const struct context_sample *s, enum stack_kind *kind,

@@ -11,9 +11,10 @@
 #include <string.h>
 
 enum {
-	MOST_WISHES = 8, /* for stacks of one frame, between two flushes */
-	MOST_ASKS = 64,  /* for callers, from different places in it */
-	GROWN = 16,      /* the part by which a map grows until frames are looked up again */
+	MOST_WISHES = 8,   /* for stacks of one frame, between two flushes */
+	MOST_ASKS = 64,    /* for callers, from different places in it */
+	GROWN = 16,        /* the part by which a map grows until callers are asked for again, */
+	GROWN_PATHS = 128, /* and until it is seen whether there are other paths */
 };
 
 /* ---- code ---- */
@@ -50,30 +51,31 @@ static void measure(
 	}
 }
 
-/*
- * What is known of the code that was sampled last. NULL: nothing, or what may change until the next
- * flush, as that of code made at run time does.
- */
-static const struct stretch *stretch_at(struct contexts *c, uint32_t image, uint64_t offset)
+struct stretch *contexts_stretch(struct contexts *c, uint32_t image, uint64_t offset)
 {
-	uint64_t key =
-		offset / CONTEXTS_STRETCH_MOST * 0x9e3779b97f4a7c15 + image * 0xff51afd7ed558ccd;
-	struct stretch *s = &c->stretches[(key >> 40) % CONTEXTS_STRETCHES];
-	const struct cached_image *img;
-	uint64_t vaddr;
+	const struct cached_image *img = image_cache_get(c->images, image);
+	uint64_t h = (offset / CONTEXTS_STRETCH_MOST ^ img->key) * 0x9e3779b97f4a7c15, vaddr;
+	struct stretch *s = &c->stretches[(h >> 40) % CONTEXTS_STRETCHES];
 
-	if (s->image == image + 1 && offset - s->start < s->end - s->start)
+	if (s->image == img->key && offset - s->start < s->end - s->start)
 		return s;
-	img = image_cache_get(c->images, image);
 	if (image == IMAGE_NUMBER_UNKNOWN || img->kind == IMAGE_JIT || img->kind == IMAGE_ANON ||
 		!cached_image_address(img, offset, &vaddr))
 		return NULL;
-	s->image = 0;
+	*s = (struct stretch){0};
 	if (!contexts_procedure(c, image, vaddr, &s->procedure))
 		return NULL;
 	measure(c, image, vaddr, offset, s);
-	s->image = image + 1;
+	s->image = image_cache_get(c->images, image)->key;
 	return s;
+}
+
+/* Files stay as they are; code of the kernel comes and goes, and has no rows. */
+void contexts_forget_stretches(struct contexts *c)
+{
+	for (size_t i = 0; i < CONTEXTS_STRETCHES; i++)
+		if (c->stretches[i].base == BASE_NONE)
+			c->stretches[i] = (struct stretch){0};
 }
 
 /* ---- frames ---- */
@@ -174,7 +176,7 @@ bool contexts_frames(struct contexts *c, const struct context_sample *s, enum st
 uint64_t contexts_kernel_procedure(struct contexts *c, const struct context_sample *s)
 {
 	const struct stretch *at =
-		s->kernel ? stretch_at(c, s->kernel - 1, s->kernel_offset) : NULL;
+		s->kernel ? contexts_stretch(c, s->kernel - 1, s->kernel_offset) : NULL;
 
 	return at ? at->procedure : 0;
 }
@@ -227,7 +229,7 @@ static bool place_callers(
 
 	for (; told.n < CALL_TOLD && s->callers[told.n].at; told.n++) {
 		const struct context_caller *by = &s->callers[told.n];
-		const struct stretch *at = stretch_at(c, by->image, by->offset);
+		const struct stretch *at = contexts_stretch(c, by->image, by->offset);
 
 		if (!at)
 			return false;
@@ -254,7 +256,7 @@ static bool place(struct contexts *c, const struct context_sample *s, struct pla
 		out->kind = CONTEXTS_NO_STACK;
 		return true;
 	}
-	at = out->kind == STACK_OTHER ? NULL : stretch_at(c, s->image, s->offset);
+	at = out->kind == STACK_OTHER ? NULL : contexts_stretch(c, s->image, s->offset);
 	if (!at || !size_by(c, s, at, &size))
 		return false;
 	out->frame = (struct call_frame){
@@ -289,8 +291,9 @@ static bool look(struct look *l, const struct call_map *known, enum stack_kind k
 	uint32_t rivals, others;
 	int64_t ask[CALL_TOLD];
 
-	if (l->heights == heights)
+	if (l->heights > 1 && heights - l->seen <= l->seen / GROWN_PATHS)
 		return false;
+	l->seen = heights;
 	rivals = call_map_paths_at(known, kind, f);
 	if (!l->heights && rivals == 1 && !told->n) {
 		l->heights = 1;

@@ -311,7 +311,7 @@ void contexts_flushed(struct contexts *c)
 	hmap_clear(&c->unplaced);
 	hmap_clear(&c->callers_told);
 	c->tellings.n = 0;
-	memset(c->stretches, 0, CONTEXTS_STRETCHES * sizeof *c->stretches);
+	contexts_forget_stretches(c);
 	hmap_clear(&c->walked);
 	hmap_clear(&c->procedures);
 	for (unsigned i = 0; i < CONTEXTS_LAST; i++)

@@ -85,13 +85,16 @@ void contexts_note_steps(struct contexts *c, const struct context_stack *s,
 bool contexts_trail_fits(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n)
 {
-	uint64_t sp = s->stack->r[STACK_REGISTER];
-	struct said r;
+	uint64_t sp = s->stack->r[STACK_REGISTER], offset;
 
-	for (size_t i = 0; i < n; sp = walked[i++].cfa)
-		if (walked[i].cfa && row_of(c, s, &walked[i], &r) && r.rule->base == FRAME_RSP &&
-			walked[i].cfa != sp + (uint64_t)(int64_t)r.rule->offset)
+	for (size_t i = 0; i < n; sp = walked[i++].cfa) {
+		uint32_t image = s->place(s->arg, walked[i].pc - !walked[i].exact, &offset);
+		const struct stretch *at = contexts_stretch(c, image, offset);
+
+		if (walked[i].cfa && at && at->base == BASE_RSP &&
+			walked[i].cfa != sp + (uint64_t)at->size)
 			return false;
+	}
 	return true;
 }
 
