@@ -29,9 +29,9 @@ check() { # MAP TRUTH FILE
 	"$culprit" calls -i "$1" --check "$2" --json -n 1 >"$3"
 }
 
-part() { # FILE KEY paths|weights CATEGORY...
+part() { # FILE KEY paths|weights CATEGORY...: a key may be below another one, behind a dot
 	local file=$1
-	jq -r --arg k "$2" --arg w "$3" --arg c "${*:4}" '.[$k][$w] as $v | ($v | add) as $all
+	jq -r --arg k "$2" --arg w "$3" --arg c "${*:4}" 'getpath($k | split("."))[$w] as $v | ($v | add) as $all
 		| if $all > 0 then 100 * ($c | split(" ") | map($v[.]) | add) / $all else 0 end' "$file" |
 		awk '{ printf "%.2f", $1 }'
 }
@@ -148,6 +148,21 @@ echo
 echo "**Figure 9: the same, with one return address.**"
 echo
 figure_table online by_caller
+echo
+echo "**Paths with the sites of their calls**, beside those of procedures: right, % of the paths (of the calls). Where a path was called from several sites, the one that was counted most on the first input is named."
+echo
+right_of() { # FILE KEY
+	echo "$(part "$1" "$2" paths precise first) ($(part "$1" "$2" weights precise first))"
+}
+header program "call-site paths" "same input, height alone: procedures" "call sites" "one word told: procedures" "call sites" \
+	"another input, one word told: procedures" "call sites"
+for name in "${names[@]}"; do
+	d=$work/$name
+	row "$name" "$(jq '.call_sites.by_height.paths | add' "$d/offline.json")" \
+		"$(right_of "$d/offline.json" by_height)" "$(right_of "$d/offline.json" call_sites.by_height)" \
+		"$(right_of "$d/offline.json" by_caller)" "$(right_of "$d/offline.json" call_sites.by_caller)" \
+		"$(right_of "$d/online.json" by_caller)" "$(right_of "$d/online.json" call_sites.by_caller)"
+done
 echo
 echo "**Figures 8 and 10: degree of ambiguity**: % of the paths with at most 1, 2, 3, 4, 5 paths at their place."
 echo

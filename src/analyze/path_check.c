@@ -97,11 +97,14 @@ static void check_program(
 			.truth = truth->map,
 			.counted = c->out->counted,
 			.key = (enum call_key)k,
+			.sites = own ? &own->sites : NULL,
+			.true_sites = &truth->sites,
 			.wrong = k == CALL_BY_CALLER ? take_wrong : NULL,
 			.arg = c};
 
-		call_map_compare(&comparison, &p.score[k]);
+		call_map_compare(&comparison, &p.score[k], &p.by_site[k]);
 		add_score(&c->out->all[k], &p.score[k]);
+		add_score(&c->out->by_site[k], &p.by_site[k]);
 	}
 	call_map_destroy(none);
 	*vec_add(&c->out->programs) = p;

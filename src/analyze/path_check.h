@@ -14,7 +14,7 @@ struct err;
 
 struct checked_program {
 	const struct selected_image *image; /* of the truth's */
-	struct call_score score[CALL_KEYS];
+	struct call_score score[CALL_KEYS], by_site[CALL_KEYS];
 };
 
 /* A path that was not named right when its caller was told. */
@@ -28,7 +28,8 @@ struct path_check {
 	VEC(struct checked_program) programs; /* by weight */
 	VEC(struct checked_path) wrong;       /* the same */
 	struct call_score all[CALL_KEYS];
-	bool counted; /* the truth's contexts were: weights are calls */
+	struct call_score by_site[CALL_KEYS]; /* with call sites, if they were counted */
+	bool counted;                         /* the truth's contexts were: weights are calls */
 	struct call_training training;
 };
 

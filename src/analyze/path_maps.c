@@ -32,7 +32,7 @@ static int take_map(void *arg, const struct store_profile *p)
 	to = path_maps_find(l->out, key);
 	if (!to) {
 		to = vec_add(&l->out->list);
-		*to = (struct path_map){key, im, call_map_create()};
+		*to = (struct path_map){.program = key, .image = im, .map = call_map_create()};
 	}
 	return call_map_add(to->map, p->data, p->size);
 }
@@ -121,13 +121,14 @@ static int load_counted(struct counting *c, struct err *e)
 }
 
 /* The tree of a program becomes a map of its own, or goes into the one that knows its roots. */
-static void teach(struct counted *c, struct call_map *known, struct call_map *to,
+static void teach(struct counted *c, struct call_map *known, struct path_map *to,
 	struct call_sites *sites, struct call_training *sum)
 {
 	struct call_trainer *trainer = call_trainer_create(c->tree, sites);
 
 	c->tree = NULL;
-	call_trainer_recall(trainer, known, to);
+	call_trainer_recall(trainer, known, to->map);
+	call_trainer_sites(trainer, &to->sites);
 	call_trainer_sum(trainer, sum);
 	call_trainer_destroy(trainer);
 }
@@ -149,7 +150,7 @@ int path_maps_train(struct selection *sel, struct path_maps *maps, struct err *e
 		struct path_map *m = rc ? NULL : path_maps_find(maps, k->program);
 
 		if (m)
-			teach(k, m->map, m->map, sites, &maps->training);
+			teach(k, m->map, m, sites, &maps->training);
 	}
 	counting_deinit(&c);
 	call_sites_destroy(sites);
@@ -164,14 +165,14 @@ int path_maps_count(
 	int rc = load_counted(&c, e);
 
 	vec_each (k, &c.list) {
-		struct path_map *m = rc ? NULL : path_maps_find(others, k->program);
-		struct call_map *map;
+		const struct path_map *m = rc ? NULL : path_maps_find(others, k->program);
+		struct path_map own = {.program = k->program, .image = k->image};
 
 		if (!m)
 			continue;
-		map = call_map_create();
-		teach(k, m->map, map, sites, &out->training);
-		*vec_add(&out->list) = (struct path_map){k->program, k->image, map};
+		own.map = call_map_create();
+		teach(k, m->map, &own, sites, &out->training);
+		*vec_add(&out->list) = own;
 	}
 	out->counted = !rc && out->list.n;
 	counting_deinit(&c);
@@ -181,7 +182,9 @@ int path_maps_count(
 
 void path_maps_deinit(struct path_maps *m)
 {
-	vec_each (p, &m->list)
+	vec_each (p, &m->list) {
 		call_map_destroy(p->map);
+		vec_deinit(&p->sites.list);
+	}
 	vec_deinit(&m->list);
 }

@@ -17,6 +17,7 @@ struct path_map {
 	uint64_t program; /* key of the image that was executed */
 	const struct selected_image *image;
 	struct call_map *map;
+	struct call_site_paths sites; /* of what was counted */
 };
 
 struct path_maps {

@@ -43,9 +43,48 @@ static void ask(const struct call_comparison *c, const struct unfolded_context *
 	}
 }
 
+/* What the sites say that the map knows for a path that it has named right. */
+static enum call_verdict judge_sites(
+	const struct call_site_path *known, size_t n, uint64_t hash, enum call_verdict path)
+{
+	size_t most = 0;
+	bool among = false;
+
+	for (size_t i = 0; i < n; i++) {
+		most = known[i].count > known[most].count ? i : most;
+		among |= known[i].hash == hash;
+	}
+	if (!among)
+		return n ? PATH_WRONG : PATH_MISSING;
+	if (known[most].hash != hash)
+		return PATH_AMBIGUOUS;
+	return n == 1 ? path : PATH_FIRST;
+}
+
+/* The same of all sites that a context of the truth was called by. */
+static void compare_sites(const struct call_comparison *c, const struct unfolded_context *one,
+	enum call_verdict v, const struct call_answer *answer, struct call_score *sum)
+{
+	struct call_frame frame = frame_of(call_map_tree(c->truth), one);
+	const struct call_site_path *known = NULL, *all;
+	size_t nknown = 0, n;
+
+	if (!c->sites || !c->true_sites)
+		return;
+	n = call_site_paths_at(
+		c->true_sites, call_map_number(c->truth, one->kind, &frame, one->path), &all);
+	if (v <= PATH_FIRST)
+		nknown = call_site_paths_at(
+			c->sites, call_map_number(c->map, one->kind, &frame, answer->node), &known);
+	for (size_t i = 0; i < n; i++)
+		add_path(sum, v <= PATH_FIRST ? judge_sites(known, nknown, all[i].hash, v) : v,
+			(uint32_t)nknown * answer->degree, all[i].count);
+}
+
 /* The path of a context of the truth, in the map that is judged. */
 static void compare_one(const struct call_comparison *c, const struct unfolded_context *all,
-	const struct unfolded_context *one, uint64_t weight, struct call_score *sum)
+	const struct unfolded_context *one, uint64_t weight, struct call_score *sum,
+	struct call_score *by_site)
 {
 	const struct call_tree *from = call_map_tree(c->truth);
 	uint32_t node = call_tree_copy_path(call_map_tree(c->map), from, one->path);
@@ -58,11 +97,13 @@ static void compare_one(const struct call_comparison *c, const struct unfolded_c
 		ask(c, all, one, &frame, &told);
 	v = call_map_judge(c->map, one->kind, &frame, &told, node, &answer);
 	add_path(sum, v, answer.degree, weight);
+	compare_sites(c, one, v, &answer, by_site);
 	if (c->wrong && v > PATH_FIRST)
 		c->wrong(c->arg, v, one->path, answer.node, weight);
 }
 
-void call_map_compare(const struct call_comparison *c, struct call_score *sum)
+void call_map_compare(
+	const struct call_comparison *c, struct call_score *sum, struct call_score *by_site)
 {
 	_cleanup_free_ struct unfolded_context *all = NULL;
 	size_t n = call_map_unfold(c->truth, &all);
@@ -71,6 +112,6 @@ void call_map_compare(const struct call_comparison *c, struct call_score *sum)
 		uint64_t weight = c->counted ? all[i].seen : all[i].sampled;
 
 		if (weight)
-			compare_one(c, all, &all[i], weight, sum);
+			compare_one(c, all, &all[i], weight, sum, by_site);
 	}
 }

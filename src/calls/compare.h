@@ -10,6 +10,7 @@
 #define CULPRIT_CALLS_COMPARE_H
 
 #include "calls/map.h"
+#include "calls/training.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,6 +32,8 @@ struct call_comparison {
 	const struct call_map *truth;
 	bool counted;
 	enum call_key key;
+	/* Paths with their call sites, of both; NULL: they are not known. */
+	const struct call_site_paths *sites, *true_sites;
 	/* Told of each path that is not named right, if it is there: its node in the truth, and the
 	 * map's (CALL_NONE: none). */
 	void (*wrong)(void *arg, enum call_verdict verdict, uint32_t node, uint32_t named,
@@ -38,7 +41,11 @@ struct call_comparison {
 	void *arg;
 };
 
-/* Adds up over everything that the truth has weight for. */
-void call_map_compare(const struct call_comparison *c, struct call_score *sum);
+/*
+ * Adds up over everything that the truth has weight for. By site: paths with their call sites, of
+ * which the one that was counted most is named where the map knows several for one path.
+ */
+void call_map_compare(
+	const struct call_comparison *c, struct call_score *sum, struct call_score *by_site);
 
 #endif

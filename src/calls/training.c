@@ -188,6 +188,54 @@ void call_trainer_recall(struct call_trainer *t, const struct call_map *known, s
 	t->known = NULL;
 }
 
+/* ---- call sites ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	const struct call_site_path *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+void call_trainer_sites(const struct call_trainer *t, struct call_site_paths *out)
+{
+	uint32_t n = call_tree_size(t->counted);
+	_cleanup_free_ uint64_t *hash = xcalloc(n + 1, sizeof *hash);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct call_node *node = call_tree_node(t->counted, i);
+		uint64_t key[] = {node->parent == CALL_NONE ? 0 : hash[node->parent],
+			node->at.image, node->at.procedure, node->at.site};
+
+		hash[i] = hash_bytes(key, sizeof key);
+		if (t->taught[i] != CALL_NONE && node->count)
+			*vec_add(&out->list) = (struct call_site_path){
+				.number = t->taught[i], .hash = hash[i], .count = node->count};
+	}
+	vec_sort(&out->list, by_number);
+}
+
+size_t call_site_paths_at(
+	const struct call_site_paths *s, uint32_t number, const struct call_site_path **out)
+{
+	size_t low = 0, high = s->list.n, n = 0;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (s->list.p[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*out = s->list.p + low;
+	while (low + n < s->list.n && s->list.p[low + n].number == number)
+		n++;
+	return n;
+}
+
 void call_trainer_sum(const struct call_trainer *t, struct call_training *sum)
 {
 	uint64_t roots = 0;

@@ -11,6 +11,7 @@
 #ifndef CULPRIT_CALLS_TRAINING_H
 #define CULPRIT_CALLS_TRAINING_H
 
+#include "base/vec.h"
 #include "calls/map.h"
 #include "calls/sites.h"
 
@@ -30,6 +31,21 @@ void call_trainer_meet(struct call_trainer *t, struct call_map *m, enum stack_ki
 
 /* The same for all stacks that a map knows whole: teaches another map, or itself. */
 void call_trainer_recall(struct call_trainer *t, const struct call_map *known, struct call_map *to);
+
+/* Paths with the sites of their calls, of which maps know nothing: those that were taught, by the
+ * number of their height in the map. */
+struct call_site_path {
+	uint32_t number, pad;
+	uint64_t hash; /* of the path, sites and all */
+	uint64_t count;
+};
+struct call_site_paths {
+	VEC(struct call_site_path) list;
+};
+void call_trainer_sites(const struct call_trainer *t, struct call_site_paths *out);
+/* Those at a height of the map; returns how many. */
+size_t call_site_paths_at(
+	const struct call_site_paths *s, uint32_t number, const struct call_site_path **out);
 
 struct call_training {
 	uint64_t taught; /* contexts */

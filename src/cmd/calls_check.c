@@ -46,6 +46,18 @@ static void put_scores(struct json *j, const struct call_score score[CALL_KEYS])
 	put_score(j, &score[CALL_BY_CALLER]);
 }
 
+/* Paths with their call sites; sampled ones have none. */
+static void put_sites(
+	struct json *j, const struct path_check *c, const struct call_score score[CALL_KEYS])
+{
+	if (!c->counted)
+		return;
+	json_key(j, "call_sites");
+	json_open(j, '{');
+	put_scores(j, score);
+	json_close(j);
+}
+
 static void print_json(const struct path_check *c, size_t rows)
 {
 	struct json j;
@@ -55,12 +67,14 @@ static void print_json(const struct path_check *c, size_t rows)
 	json_kstr(&j, "unit", unit_of(c));
 	json_kuint(&j, "not_compared", c->training.left + c->training.unmet);
 	put_scores(&j, c->all);
+	put_sites(&j, c, c->by_site);
 	json_key(&j, "programs");
 	json_open(&j, '[');
 	vec_each (p, &c->programs) {
 		json_open(&j, '{');
 		json_kstr(&j, "image", p->image->path);
 		put_scores(&j, p->score);
+		put_sites(&j, c, p->by_site);
 		json_close(&j);
 	}
 	json_close(&j);
@@ -89,7 +103,8 @@ static void put_shares(
 	table_row(t);
 }
 
-static void print_categories(const struct path_check *c)
+static void print_categories(
+	const struct path_check *c, const struct call_score score[CALL_KEYS], const char *what)
 {
 	static const char *const words[PATH_VERDICTS] = {[PATH_PRECISE] = "precise: the only one",
 		[PATH_FIRST] = "the likeliest of several, and right",
@@ -101,7 +116,7 @@ static void print_categories(const struct path_check *c)
 
 	for (unsigned v = 0; v < PATH_VERDICTS; v++)
 		for (unsigned i = 0; i < 4; i++) {
-			const struct call_score *s = &c->all[i / 2];
+			const struct call_score *s = &score[i / 2];
 
 			parts[v][i] = i % 2 ? s->verdicts[v].weight : s->verdicts[v].paths;
 			wholes[i] += parts[v][i];
@@ -110,7 +125,7 @@ static void print_categories(const struct path_check *c)
 	table_cell(t, "%s", unit_of(c));
 	table_cell(t, "paths, caller told");
 	table_cell(t, "%s", unit_of(c));
-	table_cell(t, "of %" PRIu64 " paths, %" PRIu64 " %s", wholes[0], wholes[1], unit_of(c));
+	table_cell(t, "of %" PRIu64 " %s, %" PRIu64 " %s", wholes[0], what, wholes[1], unit_of(c));
 	table_row(t);
 	table_header(t);
 	for (unsigned v = 0; v < PATH_VERDICTS; v++)
@@ -191,7 +206,11 @@ int calls_check(struct calls_view *v, struct err *e)
 		print_json(&c, v->report.rows ? v->report.rows : SIZE_MAX);
 	if (!rc && !v->report.json) {
 		report_pager(&v->report);
-		print_categories(&c);
+		print_categories(&c, c.all, "paths");
+		if (c.counted) {
+			printf("\n");
+			print_categories(&c, c.by_site, "paths with their call sites");
+		}
 		if (c.training.left + c.training.unmet)
 			printf("%" PRIu64 " contexts that were counted cannot be compared: their "
 			       "heights are not "

@@ -41,10 +41,10 @@ static struct call_score compare(
 {
 	struct call_comparison c = {
 		.map = m, .truth = truth, .key = key, .wrong = take_wrong, .arg = told};
-	struct call_score sum = {0};
+	struct call_score sum = {0}, by_site = {0};
 
 	memset(told, 0, sizeof *told);
-	call_map_compare(&c, &sum);
+	call_map_compare(&c, &sum, &by_site);
 	return sum;
 }
 
@@ -86,6 +86,53 @@ static void test_categories(void **s)
 	call_map_destroy(truth);
 }
 
+static void add_site(struct call_site_paths *s, const struct call_map *m, uint32_t node,
+	uint64_t leaf, uint64_t hash, uint64_t count)
+{
+	struct call_frame f = {IMAGE, leaf, 64};
+
+	*vec_add(&s->list) = (struct call_site_path){
+		.number = call_map_number(m, STACK_MAIN, &f, node), .hash = hash, .count = count};
+}
+
+/* One path, of which the map knows two ways to call it; and one that is not the map's. */
+static void test_sites(void **s)
+{
+	struct call_map *m = call_map_create(), *truth = call_map_create();
+	struct call_site_paths known = {0}, all = {0};
+	struct call_comparison c = {.map = m, .truth = truth, .sites = &known, .true_sites = &all};
+	struct call_frame leaf = {IMAGE, 1, 64}, other = {IMAGE, 3, 64};
+	struct call_score sum = {0}, by_site = {0};
+	uint32_t others;
+
+	(void)s;
+	learn(m, 1, 64, 5, 1);
+	learn(m, 3, 64, 5, 1);
+	learn(truth, 1, 64, 5, 1);
+	learn(truth, 3, 64, 6, 1);
+	add_site(&known, m, call_map_find(m, STACK_MAIN, &leaf, &others), 1, 100, 2);
+	add_site(&known, m, call_map_find(m, STACK_MAIN, &leaf, &others), 1, 200, 7);
+	add_site(&all, truth, call_map_find(truth, STACK_MAIN, &leaf, &others), 1, 100, 10);
+	add_site(&all, truth, call_map_find(truth, STACK_MAIN, &leaf, &others), 1, 200, 20);
+	add_site(&all, truth, call_map_find(truth, STACK_MAIN, &leaf, &others), 1, 300, 40);
+	add_site(&all, truth, call_map_find(truth, STACK_MAIN, &other, &others), 3, 100, 80);
+	call_map_compare(&c, &sum, &by_site);
+	assert_int_equal(sum.verdicts[PATH_PRECISE].paths, 1);
+	assert_int_equal(by_site.verdicts[PATH_AMBIGUOUS].weight, 10);
+	assert_int_equal(by_site.verdicts[PATH_FIRST].weight, 20);
+	assert_int_equal(by_site.verdicts[PATH_WRONG].weight, 40 + 80);
+	assert_int_equal(by_site.verdicts[PATH_PRECISE].paths, 0);
+	known.list.n = 1; /* the other way to call it is the only one */
+	known.list.p[0].hash = 300;
+	by_site = (struct call_score){0};
+	call_map_compare(&c, &sum, &by_site);
+	assert_int_equal(by_site.verdicts[PATH_PRECISE].weight, 40);
+	vec_deinit(&known.list);
+	vec_deinit(&all.list);
+	call_map_destroy(m);
+	call_map_destroy(truth);
+}
+
 /* What a map was learned from it names, but for paths that share a place. */
 static void test_itself(void **s)
 {
@@ -112,6 +159,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_categories),
+		cmocka_unit_test(test_sites),
 		cmocka_unit_test(test_itself),
 	};
 
