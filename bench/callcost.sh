@@ -1,12 +1,13 @@
 #!/bin/bash
 # What call paths cost above samples without them, at 5,200 a second on each CPU of a machine under the
 # mixed load, beside perf record --call-graph dwarf: time stolen from pinned spinners by the interrupts
-# (the samplers take turns of 20 ms: see stolen.sh), CPU time of the tools' processes over a round of
-# the load's jobs, and bytes that a second of it leaves on disk. What is compared runs at once then, as
-# the jobs differ. The first round, in which all programs are new, is shown beside the second, which
-# counts: it has the flush of the first minute in it, where samples without paths get their names too.
+# (the samplers take turns of 20 ms: see stolen.sh), CPU time of the tools' processes over two minutes,
+# and bytes that a second of it leaves on disk. What is compared runs at once then, as the jobs differ.
+# The time before, in which all programs are new, is shown beside what counts. A flush comes once a
+# minute: one is before, two are in what counts, neither more nor fewer than there are in a day. perf has
+# none, and fills the disk: half a minute each must do.
 . "$(dirname "$0")/lib.sh"
-rounds=4 seconds=5 life=32
+rounds=4 seconds=5 learn=90 life=120
 options "$@"
 names=(culprit-samples culprit-paths perf-plain perf-dwarf)
 declare -A with=([culprit-samples]=--no-edges [culprit-paths]="--no-edges -g" [perf-plain]=""
@@ -27,29 +28,30 @@ stop_all
 rm -f "$work"/*.data* "$work"/*.db*
 
 # CPU time of each one's processes as a share of the machine, bytes a second, and CPU time before.
-at_once() { # NAME...
-	local name size
+at_once() { # BEFORE LIFE NAME...
+	local learn=$1 life=$2 name size
 	local -A begun=() before=() after=()
+	shift 2
 	for name; do
 		# shellcheck disable=SC2086
 		start "$name" "$rate" ${with[$name]}
 	done
 	for name; do begun[$name]=$(cpu_time "${pid[$name]}"); done
-	sleep "$life"
+	sleep "$learn"
 	for name; do before[$name]=$(cpu_time "${pid[$name]}"); done
 	sleep "$life"
 	for name; do after[$name]=$(cpu_time "${pid[$name]}"); done
 	for name; do
 		stop "$name"
 		size=$(cat "$work/$name".d* | wc -c)
-		echo "$name $(calc "(${after[$name]} - ${before[$name]}) / $life / $cpus") $(calc "$size / (2 * $life + 1.5)")" \
-			"$(calc "(${before[$name]} - ${begun[$name]}) / $life / $cpus")"
+		echo "$name $(calc "(${after[$name]} - ${before[$name]}) / $life / $cpus") $(calc "$size / ($learn + $life + 1.5)")" \
+			"$(calc "(${before[$name]} - ${begun[$name]}) / $learn / $cpus")"
 		rm -f "$work/$name".d*
 	done
 }
 {
-	at_once culprit-samples culprit-paths
-	at_once perf-plain perf-dwarf
+	at_once "$learn" "$life" culprit-samples culprit-paths
+	at_once 32 32 perf-plain perf-dwarf
 } >"$work/alone"
 stop_load
 
@@ -65,7 +67,7 @@ all() { # NAME
 }
 
 header tool "stolen above an empty event, %" "CPU time of the processes, %" "together, %" "bytes a second" \
-	"CPU time in the round before, %"
+	"CPU time before, %"
 for name in "${names[@]}"; do
 	row "$name" "$(stolen "$name" | spread %.2f 100)" "$(figure %.2f "100 * $(of "$name" 2)")" \
 		"$(figure %.2f "100 * $(all "$name")")" "$(figure %.0f "$(of "$name" 3)")" \

@@ -58,6 +58,7 @@ struct task_struct {
 const volatile u32 event_number;
 const volatile bool contexts; /* samples are told apart by the context they were called in */
 const volatile u32 how;       /* DRIVER_INFER, ... */
+const volatile u32 judges = DRIVER_JUDGES;
 
 /* User space sets the number of CPUs. */
 struct {

@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ struct driver {
 	unsigned ncpus;
 	struct ring_buffer *doorbell;
 	uint64_t reported[DRIVER_EVENTS];
-	unsigned paths; /* DRIVER_INFER, ... */
+	unsigned paths;  /* DRIVER_INFER, ... */
+	uint32_t judges; /* one sample in so many is looked at, whatever is known */
 	struct driver_seen *seen;
 	struct ring_buffer *stacks;
 	uint64_t given; /* when copies were last given out */
@@ -105,6 +107,7 @@ static int load_instance(struct driver *d, size_t event)
 	b->rodata->event_number = event;
 	b->rodata->contexts = d->paths != DRIVER_NO_PATHS;
 	b->rodata->how = d->paths;
+	b->rodata->judges = d->judges;
 	r = prepare_maps(d, b);
 	return r ? r : driver_bpf__load(b);
 }
@@ -159,14 +162,19 @@ static int ignore_ring(void *arg, void *data, size_t size)
 	return 0;
 }
 
-/* What is not used is saved up: programs show most of their paths when they begin. */
-static void give_stacks(struct driver *d, uint32_t more)
+/*
+ * What is not used is saved up: programs show most of their paths when they begin. What one CPU has
+ * left over is for all.
+ */
+static void give_stacks(struct driver *d, uint64_t more)
 {
-	for (unsigned i = 0; i < d->ncpus; i++) {
-		uint32_t *left = &cpu_of(d, i)->stacks_left, sum = *left + more;
+	uint64_t each, sum = more * d->ncpus;
 
-		__atomic_store_n(left, sum < STACKS_SAVED ? sum : STACKS_SAVED, __ATOMIC_RELAXED);
-	}
+	for (unsigned i = 0; i < d->ncpus; i++)
+		sum += __atomic_load_n(&cpu_of(d, i)->stacks_left, __ATOMIC_RELAXED);
+	each = sum / d->ncpus < STACKS_SAVED ? sum / d->ncpus : STACKS_SAVED;
+	for (unsigned i = 0; i < d->ncpus; i++)
+		__atomic_store_n(&cpu_of(d, i)->stacks_left, (uint32_t)each, __ATOMIC_RELAXED);
 }
 
 static int map_contexts(struct driver *d, const struct driver_bpf *b, struct err *e)
@@ -236,6 +244,7 @@ int driver_create(const struct driver_options *o, struct driver **out, struct er
 	d->nevents = o->nevents;
 	d->ncpus = o->cpus;
 	d->paths = o->paths;
+	d->judges = (uint32_t)fmax(DRIVER_JUDGES, o->rate / DRIVER_JUDGED);
 	d->stride = stride_of(o->paths);
 	r = load(d, e);
 	if (r == 0)
@@ -423,7 +432,7 @@ void driver_stacks(struct driver *d, uint64_t until, driver_stack_fn *fn, void *
 	if (!more)
 		return;
 	d->given = now;
-	give_stacks(d, more < STACKS_SAVED ? (uint32_t)more : STACKS_SAVED);
+	give_stacks(d, more < STACKS_SAVED ? more : STACKS_SAVED);
 }
 
 void driver_want(struct driver *d, const struct sample *s)

@@ -109,7 +109,8 @@ struct driver_context_bucket {
  * space gives out what it may cost, and the last part of that is for the contexts that it asks for.
  */
 #define DRIVER_SEEN    65536 /* slots of the filter */
-#define DRIVER_JUDGES  128
+#define DRIVER_JUDGES  128   /* and at most so many a second on each CPU: */
+#define DRIVER_JUDGED  16
 #define DRIVER_RESERVE 1024
 #define DRIVER_AGAIN   16384 /* and so much is left for contexts that are copied once */
 #define DRIVER_HURRY                                                                \

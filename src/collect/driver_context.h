@@ -519,11 +519,11 @@ static __always_inline bool take_stack(
 	if (how == DRIVER_CHAIN)
 		return put_chain(ctx, c, k, p);
 	/* Whose stack is taken anyway does not depend on what is known. */
-	if (how == DRIVER_JUDGE || (!why && dice % DRIVER_JUDGES == 0))
+	if (how == DRIVER_JUDGE || (!why && dice % judges == 0))
 		why |= WHY_JUDGE;
 	if (how == DRIVER_COPY)
 		why |= WHY_LEARN;
-	if (dice % DRIVER_JUDGES == 0)
+	if (dice % judges == 0)
 		why |= WHY_LEARN | WHY_WANTED;
 	if (!spot.seen || !why)
 		return false;

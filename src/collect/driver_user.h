@@ -25,6 +25,7 @@ struct driver_options {
 	size_t nevents; /* at most DRIVER_EVENTS */
 	unsigned cpus;  /* the highest CPU number + 1 */
 	unsigned paths; /* how calling contexts are told apart (DRIVER_INFER, ...) */
+	double rate;    /* samples a second on each CPU; 0: not known */
 };
 /* -EPERM, -EOPNOTSUPP or what the kernel said; the text says what is missing. */
 int driver_create(const struct driver_options *o, struct driver **out, struct err *e);

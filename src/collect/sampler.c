@@ -85,8 +85,10 @@ static int load_driver(struct sampler *s, const struct sampler_options *o,
 		return 0;
 	}
 	r = driver_create(
-		&(struct driver_options){
-			.nevents = o->nevents, .cpus = highest_cpu(p) + 1, .paths = o->contexts},
+		&(struct driver_options){.nevents = o->nevents,
+			.cpus = highest_cpu(p) + 1,
+			.paths = o->contexts,
+			.rate = o->rate},
 		&s->driver, &why);
 	if (r < 0 && o->how == SAMPLER_BPF) {
 		*e = why;
