@@ -152,6 +152,18 @@ static void add_copy(struct maker *m, uint32_t first, uint32_t end)
 	add_run(m, first, end);
 }
 
+/* The instruction that code on an edge stands for. */
+static uint32_t insn_of(const struct maker *m, uint32_t edge)
+{
+	const struct graph_edge *ends = &m->flow->graph.edge[edge];
+	const struct flow *flow = m->flow;
+
+	if (ends->from == flow->entry_node || edge_place(m->e, m->f, edge) == PLACE_FALL ||
+		edge_place(m->e, m->f, edge) == PLACE_TARGET)
+		return flow->blocks[ends->to].first;
+	return flow->blocks[ends->from].first + flow->blocks[ends->from].count - 1;
+}
+
 /* A part of what was just lowered. */
 static void keep_code(
 	struct maker *m, const struct insertion *in, struct item *i, size_t from, size_t to)
@@ -159,6 +171,16 @@ static void keep_code(
 	i->count = body_keep_code(m->b, &m->code, from, to);
 	i->size = (uint32_t)(to - from);
 	m->b->codes.p[i->count].edge = in->on_edge ? in->number : GRAPH_NONE;
+}
+
+/* The instruction before which control is behind the snippet. */
+static uint32_t goes_on(const struct maker *m, const struct insertion *in)
+{
+	uint32_t to = in->on_edge ? m->flow->graph.edge[in->number].to : GRAPH_NONE;
+
+	return !in->on_edge               ? in->number
+	       : to == m->flow->exit_node ? insn_of(m, in->number)
+					  : m->flow->blocks[to].first;
 }
 
 /* One snippet; it stands for an instruction. */
@@ -172,24 +194,13 @@ static void add_code(struct maker *m, const struct insertion *in, const struct s
 			(unsigned long long)m->flow->insns[insn].address);
 	if (r < 0 || !m->code.bytes.n)
 		return;
+	bridge_add(m->e, m->f, goes_on(m, in), &m->code);
 	if (m->code.apart < m->code.bytes.n) {
 		struct part *p = vec_add(&m->parts);
 		*p = (struct part){new_item(m, ITEM_CODE, insn), (uint32_t)m->b->items.n};
 		keep_code(m, in, &p->item, m->code.apart, m->code.bytes.n);
 	}
 	keep_code(m, in, add_item(m, ITEM_CODE, insn), 0, m->code.apart);
-}
-
-/* The instruction that code on an edge stands for. */
-static uint32_t insn_of(const struct maker *m, uint32_t edge)
-{
-	const struct graph_edge *ends = &m->flow->graph.edge[edge];
-	const struct flow *flow = m->flow;
-
-	if (ends->from == flow->entry_node || edge_place(m->e, m->f, edge) == PLACE_FALL ||
-		edge_place(m->e, m->f, edge) == PLACE_TARGET)
-		return flow->blocks[ends->to].first;
-	return flow->blocks[ends->from].first + flow->blocks[ends->from].count - 1;
 }
 
 /* Behind a branch only what the target needs is live. */

@@ -189,6 +189,7 @@ struct function {
 	struct function *original;      /* of a second copy: the first */
 	VEC(struct clone) clones;       /* of a second copy, as are these by instruction: */
 	VEC(struct naming) namings;
+	uint32_t *others;  /* by table, then block: registers that may not hold it (bridge.c) */
 	struct body *body; /* while and after it is written; NULL: it is not moved */
 };
 
@@ -243,6 +244,12 @@ const uint8_t *edit_code(const struct edit *e, uint64_t address, size_t n); /* o
 /* The address where control goes on that the old code sends to an address. */
 uint64_t edit_resolve(const struct edit *e, uint64_t old, bool twin);
 
+/* Registers with addresses of tables, on ways to the other copy: when there is one; once code for a
+ * place is lowered, before an instruction; and a table of the copy that is gone to. */
+void bridge_find(const struct edit *e, struct function *twin);
+void bridge_add(struct edit *e, const struct function *f, uint32_t insn, struct snippet_code *c);
+uint64_t bridge_table(const struct edit *e, const struct function *to, uint64_t clone);
+
 /* Where a copy goes on at a place of the other: behind code on an edge, or at an instruction. */
 uint64_t body_same_place(const struct function *f, uint32_t insn, uint32_t edge);
 
@@ -275,6 +282,7 @@ bool patch_is_table(const struct flow_jump *j);
 /* Functions and then their second copies. */
 size_t twin_copies(const struct edit *e);
 struct function *twin_copy(const struct edit *e, size_t i);
+const struct naming *twin_naming(const struct function *f, uint32_t insn); /* or NULL */
 /* By how much the table has moved whose address an instruction says; 0: it says none. */
 int64_t twin_moves_table(const struct edit *e, const struct function *f, uint32_t insn);
 /* Appends the copies of all tables to out, which begins at edit.tables. */

@@ -307,6 +307,8 @@ static void write_code(struct writer *w, const struct item *i, uint64_t at, uint
 		uint64_t target = x->target;
 		if (x->jumps && target == EDIT_OTHER)
 			target = body_same_place(other_copy(w->f), i->insn, c->edge);
+		else if (x->table)
+			target = bridge_table(w->e, other_copy(w->f), target);
 		else if (x->calls)
 			target += w->e->text; /* where the run time lies */
 		else if (x->across)

@@ -83,6 +83,7 @@ struct snippet_fixup {
 		      */
 	bool calls;  /* target is an offset in the run time */
 	bool across; /* from one part to the other: target is an offset in all of the bytes */
+	bool table;  /* target is a table of the other copy: its number (edit/bridge.c) */
 };
 
 /* From offset on, rsp is so many bytes lower than where the snippet was inserted. */

@@ -280,11 +280,18 @@ static int by_insn(const void *a, const void *b)
 	return x->insn < y->insn ? -1 : x->insn > y->insn;
 }
 
-int64_t twin_moves_table(const struct edit *e, const struct function *f, uint32_t insn)
+const struct naming *twin_naming(const struct function *f, uint32_t insn)
 {
 	const struct naming key = {.insn = insn};
-	const struct naming *n =
-		bsearch(&key, f->namings.p, f->namings.n, sizeof *f->namings.p, by_insn);
+
+	return f->namings.n
+		       ? bsearch(&key, f->namings.p, f->namings.n, sizeof *f->namings.p, by_insn)
+		       : NULL;
+}
+
+int64_t twin_moves_table(const struct edit *e, const struct function *f, uint32_t insn)
+{
+	const struct naming *n = twin_naming(f, insn);
 
 	if (!n)
 		return 0;
@@ -363,6 +370,7 @@ static void destroy(struct function *twin)
 	vec_deinit(&twin->redirects);
 	vec_deinit(&twin->clones);
 	vec_deinit(&twin->namings);
+	free(twin->others);
 	pad_destroy(twin->pad);
 	free(twin);
 }
@@ -429,5 +437,7 @@ struct edit_function *edit_duplicate(struct edit *e, struct edit_function *f, co
 		return NULL;
 	original->twin = twin;
 	*vec_add(&e->twins) = twin;
+	if (twin->clones.n)
+		bridge_find(e, twin);
 	return &twin->public;
 }

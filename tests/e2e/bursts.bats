@@ -148,6 +148,43 @@ normalise() {
 	between "$(overlap all.db gzip.db)" 0 0.001
 }
 
+# The address of the jump table is in a register all the time; each copy of the code has its own.
+@test "a burst that begins inside an interpreter sees all of it" {
+	need_namespaces
+	compile interpreter -fno-inline <<-'END'
+		#include <stdio.h>
+		static unsigned char code[24];
+		static long a[8], b[8], c[8], d[8];
+		long run(long turns) {
+			long n = 0;
+			for (long i = 0; n < turns; i = i == 23 ? 0 : i + 1) {
+				switch (code[i]) {
+				case 0: a[i & 7] += n; break;
+				case 1: b[i & 7] -= n; break;
+				case 2: c[i & 7] ^= n; break;
+				case 3: d[i & 7] += i; break;
+				case 4: a[i & 7] = b[i & 7]; break;
+				case 5: c[i & 7] = d[i & 7]; break;
+				case 6: n++; break;
+				}
+			}
+			return a[0] + b[1] + c[2] + d[3];
+		}
+		int main(void) {
+			for (int i = 0; i < 24; i++)
+				code[i] = i * 5 % 7;
+			printf("%ld\n", run(4000));
+		}
+	END
+	objdump -d interpreter | grep -q 'notrack jmp \*%\|jmp    \*%'
+	"$CULPRIT" record --bursts=all --no-objects -o whole -- ./interpreter >/dev/null
+	"$CULPRIT" record --bursts=1000:50 --no-objects -o "$db" -- ./interpreter >got
+	./interpreter | cmp - got
+	"$CULPRIT" streams -i "$db" --compare whole --json >out
+	jq -e '.overlap > 0.5' out
+	"$CULPRIT" bursts -i "$db" --json -n 1000 | jq -e '.bursts | length > 25'
+}
+
 @test "the same events in another order are told apart" {
 	need_namespaces
 	for order in 'i \& 1' 'i < 500'; do
