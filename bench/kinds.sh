@@ -3,14 +3,14 @@
 # time goes to is edited, each program has a CPU of its own, and the kinds take turns. On hosts that
 # others use too times drift by more than is looked for, so a copy's run is compared with the unedited run of
 # its own round; shown are medians of these ratios and their geometric means, with 95% by bootstrap
-# over rounds. `again` is the unedited program once more: how far it is from 0 is the error of the method.
+# over rounds. `copy` is the file as it is, copied: how far that is from 0 is the error of the method.
 #
 #   kinds.sh [-n ROUNDS] [-j PROGRAMS] [-s] [KIND[@CULPRIT]...]
 #
 # -j: so many programs at a time (as many as there are CPUs); -s: short jobs, ten runs at a time. @CULPRIT: the copies are made by that
 # build, to compare two. PROGRAMS: only these. ROWS: a file for all times. KIT: all files are there (kit.sh).
 . "$(dirname "$0")/lib.sh"
-rounds=10 at_once=$cpus short= runs=1
+rounds=10 at_once=$cpus short='' runs=1
 while getopts n:j:s option; do
 	case $option in
 	n) rounds=$OPTARG ;;
@@ -21,7 +21,7 @@ while getopts n:j:s option; do
 done
 shift $((OPTIND - 1))
 kinds=("$@")
-[ $# -gt 0 ] || kinds=(again null exact exact-refined paths paths-refined context both checks)
+[ $# -gt 0 ] || kinds=(copy null exact exact-refined paths paths-refined context both checks)
 [ -n "${KIT:-}" ] || { "$here/program" --prepare && make -s -C "$root" build/bench/cputime; } || exit 1
 # shellcheck disable=SC2206
 names=(${PROGRAMS:-$("$here/program" --names)})
@@ -40,10 +40,7 @@ options_of() { # KIND
 # Runs a program with a copy in the place of its file, and adds what it took to FILE.
 run_with() { # NAME KIND FILE
 	local copy=$edited/$1.${2//\//_} binds=()
-	case $2 in
-	plain | again) ;;
-	*) binds=("$copy" "$("$here/program" --files "$1")") ;;
-	esac
+	[ "$2" = plain ] || binds=("$copy" "$("$here/program" --files "$1")")
 	# shellcheck disable=SC2086
 	"$root/tools/bind" "${binds[@]}" -- "$here/program" $short "$1" "$programs/cputime" "$3"
 }
@@ -53,7 +50,10 @@ make_copy() { # NAME KIND
 	[[ $2 != *@* ]] || by=${2#*@}
 	file=$("$here/program" --files "$1")
 	case $kind in
-	again) return ;;
+	copy)
+		cp "$file" "$copy"
+		return
+		;;
 	*-refined)
 		rm -f "$like"*
 		"$by" edit "--${kind%-refined}" "$file" -o "$like" && run_with "$1" like "$work/like" &&

@@ -10,7 +10,7 @@ root=$(dirname "$here")
 
 # A path as it is written, and what its links lead to: tar wants each of them.
 links_of() { # PATH
-	local rest=$1 at= part
+	local rest=$1 at='' part
 	while [ -n "$rest" ]; do
 		rest=${rest#/}
 		part=${rest%%/*}
@@ -42,7 +42,7 @@ rehearse() {
 	for name in $("$here/program" --names); do
 		"$here/program" --files "$name" && "$here/program" "$name" && "$here/program" --short "$name" || exit 1
 	done
-	PROGRAMS=bzip2 "$here/kinds.sh" -s -n 1 null exact-refined checks
+	PROGRAMS=bzip2 "$here/kinds.sh" -s -n 1 copy null exact-refined checks
 }
 
 pack() { # FILE [CULPRIT...]
