@@ -96,6 +96,45 @@ static uint32_t live_around(const struct search *s, uint32_t block)
 	return live;
 }
 
+static bool holds(const struct variable *v, const struct flow *flow, uint32_t block)
+{
+	return !v->blocks || (block < flow->nblocks && v->blocks[block]);
+}
+
+/* The blocks, and those next to them: code on the edges between uses variables of both sides. */
+static bool *blocks_around(const struct search *s)
+{
+	bool *around = xcalloc(s->flow->nblocks + 1, sizeof *around);
+
+	for (uint32_t i = 0; i < s->flow->nblocks; i++)
+		around[i] = is_inside(s, i);
+	for (uint32_t i = 0; i < s->flow->graph.edges; i++) {
+		struct graph_edge e = s->flow->graph.edge[i];
+
+		if (e.from >= s->flow->nblocks || e.to >= s->flow->nblocks)
+			continue;
+		around[e.to] |= is_inside(s, e.from);
+		around[e.from] |= is_inside(s, e.to);
+	}
+	return around;
+}
+
+/* Registers of variables that such code has as well. */
+static uint16_t taken_around(const struct search *s)
+{
+	bool *around = blocks_around(s);
+	uint16_t taken = 0;
+
+	vec_each (v, &s->f->variables)
+		for (uint32_t i = 0; i < s->flow->nblocks && v->reg != REG_NONE; i++)
+			if (around[i] && holds(v, s->flow, i)) {
+				taken |= (uint16_t)(1u << v->reg);
+				break;
+			}
+	free(around);
+	return taken;
+}
+
 /* Untouched and dead at the start of a block is dead in all of it. */
 static bool find_register(struct search *s)
 {
@@ -107,9 +146,8 @@ static bool find_register(struct search *s)
 		if (is_inside(s, k))
 			set &= (uint16_t) ~(live_around(s, k) | unwind_registers(s->e->unwind,
 									s->flow->blocks[k].start));
-	vec_each (v, &s->f->variables)
-		if (v->reg != REG_NONE)
-			set &= (uint16_t) ~(1u << v->reg);
+	if (set)
+		set &= (uint16_t)~taken_around(s);
 	s->out->reg = plan_choose(set);
 	return s->out->reg != REG_NONE;
 }
@@ -155,9 +193,8 @@ static bool find_borrowed(struct search *s)
 			set &= (uint16_t)((~REGS_KEPT | unwind_saved(s->e->unwind, at)) &
 					  ~unwind_registers(s->e->unwind, at));
 	}
-	vec_each (v, &s->f->variables)
-		if (v->reg != REG_NONE)
-			set &= (uint16_t) ~(1u << v->reg);
+	if (set)
+		set &= (uint16_t)~taken_around(s);
 	s->out->reg = plan_choose(set);
 	return s->out->reg != REG_NONE;
 }
@@ -487,11 +524,6 @@ void variables_deinit(struct function *f)
 }
 
 /* ---- places ---- */
-
-static bool holds(const struct variable *v, const struct flow *flow, uint32_t block)
-{
-	return !v->blocks || (block < flow->nblocks && v->blocks[block]);
-}
 
 void variables_at(const struct function *f, uint32_t insn, uint32_t from, uint32_t to,
 	struct snippet_place *place)

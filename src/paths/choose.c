@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PARTS 8 /* places of the variable; each takes memory by instruction */
+/* Places of the variable: registers; words, which take memory by instruction. */
+#define PARTS 256
+#define WORDS 8
 
 /* Walks begin with the first link: loops are then entered as the procedure is. */
 static void put_entry_first(struct choosing *c)
@@ -150,41 +152,55 @@ static void take_part(const struct flow *flow, bool *blocks, bool *part, uint32_
 	}
 }
 
-/* In a register, all of it or in loops; the rest on the stack. */
-static bool have_part(struct choosing *c, bool *part)
+/* Each part has a place to itself: a loop may have a register where the rest calls others. What is
+ * left in the set has none. */
+static void have_registers(struct choosing *c, bool *blocks, bool *part, uint32_t *stack)
 {
 	const struct flow *flow = c->function->flow;
-	struct edit *e = c->scene.edit;
-	const char *why;
+	bool *left = xmemdup(blocks, flow->nblocks + 1);
 
-	if (edit_variable_in_register(e, c->function, c->variable, part))
-		return true;
-	if (!c->to_the_end && !c->full)
-		fast_find(c, part);
-	for (uint32_t i = 0; i < flow->nblocks; i++)
-		part[i] &= !c->fast.p[i];
-	return !memchr(part, true, flow->nblocks) ||
-	       edit_variable(e, c->function, c->variable, part, &why);
+	for (int i = 0; i < PARTS && memchr(left, true, flow->nblocks); i++) {
+		take_part(flow, left, part, stack);
+		if (!edit_variable_in_register(c->scene.edit, c->function, c->variable, part))
+			continue;
+		for (uint32_t k = 0; k < flow->nblocks; k++)
+			blocks[k] &= !part[k];
+	}
+	free(left);
 }
 
-/* Each part has a place for the variable to itself: a loop may have a register where the rest calls
- * others. */
-static bool have_variable(struct choosing *c)
+/* The same on the stack, or below it. */
+static bool have_words(struct choosing *c, bool *blocks, bool *part, uint32_t *stack)
 {
 	const struct flow *flow = c->function->flow;
-	bool *blocks = held_blocks(c), *part = xcalloc(flow->nblocks + 1, sizeof *part);
-	uint32_t *stack = graph_numbers(flow->nblocks, 0);
+	const char *why;
 	bool had = true;
 
 	for (int i = 1; had && memchr(blocks, true, flow->nblocks); i++) {
-		if (i < PARTS) {
+		if (i < WORDS) {
 			take_part(flow, blocks, part, stack);
 		} else {
 			memcpy(part, blocks, flow->nblocks);
 			memset(blocks, false, flow->nblocks);
 		}
-		had = have_part(c, part);
+		had = edit_variable(c->scene.edit, c->function, c->variable, part, &why);
 	}
+	return had;
+}
+
+static bool have_variable(struct choosing *c)
+{
+	const struct flow *flow = c->function->flow;
+	bool *blocks = held_blocks(c), *part = xcalloc(flow->nblocks + 1, sizeof *part);
+	uint32_t *stack = graph_numbers(flow->nblocks, 0);
+	bool had;
+
+	have_registers(c, blocks, part, stack);
+	if (!c->to_the_end && !c->full && memchr(blocks, true, flow->nblocks))
+		fast_find(c, blocks);
+	for (uint32_t i = 0; i < flow->nblocks; i++)
+		blocks[i] &= !c->fast.p[i];
+	had = have_words(c, blocks, part, stack);
 	free(blocks);
 	free(part);
 	free(stack);
