@@ -12,6 +12,7 @@ enum {
 	ASK_MOST = 32,  /* paths that are told apart */
 	ASK_DEEP = 96,  /* frames */
 	ASK_RIVALS = 4, /* paths whose frames are tried */
+	ASK_MORE = 8,   /* the part by which paths become more until they are told apart anew */
 };
 
 static const struct call_place *place_of(const struct call_map *m, uint32_t candidate)
@@ -61,6 +62,7 @@ struct rivals {
 	uint64_t weight[ASK_MOST];
 	uint32_t group[ASK_MOST]; /* those that are told alike by what is asked so far */
 	size_t n;
+	uint64_t all;                          /* weights */
 	struct link chain[ASK_MOST][ASK_DEEP]; /* from the innermost frame on */
 	size_t nchain[ASK_MOST];
 };
@@ -127,7 +129,7 @@ static uint64_t weigh(const struct rivals *r, const uint32_t *group)
 
 static void list_rivals(const struct call_map *m, const struct place *p, struct rivals *out)
 {
-	out->n = 0;
+	out->n = out->all = 0;
 	for (uint32_t i = p->first; i != CALL_NONE && out->n < ASK_MOST;
 		i = m->candidates.p[i].next) {
 		struct link *chain = out->chain[out->n];
@@ -140,8 +142,31 @@ static void list_rivals(const struct call_map *m, const struct place *p, struct 
 		out->nchain[out->n] = deep;
 		out->group[out->n] = 0;
 		out->at[out->n] = i;
-		out->weight[out->n++] = weight_of(m, i);
+		out->all += out->weight[out->n++] = weight_of(m, i);
 	}
+}
+
+static bool has_same_root(const struct rivals *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct link *first, *last;
+
+		if (!r->nchain[i])
+			return false;
+		first = &r->chain[0][r->nchain[0] - 1];
+		last = &r->chain[i][r->nchain[i] - 1];
+		if (last->height != first->height || last->caller != first->caller)
+			return false;
+	}
+	return true;
+}
+
+/* Outer frames that all have tell nothing. */
+static void leave_out_roots(struct rivals *r)
+{
+	while (has_same_root(r))
+		for (size_t i = 0; i < r->n; i++)
+			r->nchain[i]--;
 }
 
 /*
@@ -153,8 +178,9 @@ static bool find_telling(const struct call_map *m, struct rivals *r, int64_t *he
 	uint32_t group[ASK_MOST], better[ASK_MOST];
 	uint64_t before = weigh(r, r->group), best = before;
 
+	/* When all are told apart there is nothing better. */
 	for (size_t i = 0; i < r->n && i < ASK_RIVALS; i++)
-		for (size_t deep = 0; deep < r->nchain[i]; deep++) {
+		for (size_t deep = 0; deep < r->nchain[i] && best < r->all; deep++) {
 			int64_t at = r->chain[i][deep].height;
 			uint64_t sum = group_by(m, r, at, group) ? weigh(r, group) : 0;
 
@@ -210,11 +236,18 @@ static size_t ask(const struct call_map *m, enum stack_kind kind, const struct p
 	if (p->n == 1)
 		return add_doubts(m, kind, p->first, heights, 0);
 	list_rivals(m, p, &r);
+	leave_out_roots(&r);
 	while (n < CALL_TOLD && find_telling(m, &r, &heights[n]))
 		n++;
 	for (size_t i = 1; i < r.n; i++)
 		first = r.weight[i] > r.weight[first] ? i : first;
 	return add_doubts(m, kind, r.at[first], heights, n);
+}
+
+/* Where there are many paths, one more is no reason to ask again. */
+static bool has_other_paths(const struct place *p)
+{
+	return p->n - p->asked_paths > p->asked_paths / ASK_MORE;
 }
 
 /* The answer stays until there are other paths, or the map has grown. */
@@ -226,7 +259,7 @@ size_t call_map_ask(const struct call_map *m, enum stack_kind kind, const struct
 
 	if (!p)
 		return 0;
-	if (p->asked_paths != p->n || call_map_has_grown(m, p->asked_size)) {
+	if (has_other_paths(p) || call_map_has_grown(m, p->asked_size)) {
 		p->asks = (uint32_t)ask(m, kind, p, p->ask);
 		p->asked_paths = p->n;
 		p->asked_size = (uint32_t)m->candidates.n;
