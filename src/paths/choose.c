@@ -212,7 +212,7 @@ static void choose_how(struct choosing *c, bool bare)
 	struct path_function *m = &c->model;
 	uint64_t total = c->numbering.total;
 
-	m->shortened = c->numbering.ncut > c->loops;
+	m->shortened = c->numbering.ncut > c->loops + c->certain;
 	m->how = bare               ? PATH_HOW_SHORT
 		 : total > c->array ? PATH_HOW_HASH
 		 : total > 1        ? PATH_HOW_ARRAY
@@ -245,6 +245,7 @@ static void cut_surely(struct choosing *c)
 {
 	bool *cut = xcalloc(c->graph.edges + 1, sizeof *cut);
 	bool *before = xmemdup(c->numbering.cut, c->graph.edges + 1);
+	uint32_t ncut = c->numbering.ncut;
 	double cost = c->plan.cost;
 
 	cut_at_seams(c, true, cut);
@@ -258,6 +259,7 @@ static void cut_surely(struct choosing *c)
 		number(c, before, c->array);
 		c->model.pieces = false;
 	}
+	c->certain = c->numbering.ncut - ncut;
 	free(cut);
 	free(before);
 }
@@ -301,6 +303,7 @@ static void refine(struct choosing *c)
 static void number_paths(struct choosing *c)
 {
 	c->model.pieces = false;
+	c->certain = 0;
 	number(c, NULL, c->most);
 	c->loops = c->numbering.ncut - c->numbering.shortened;
 	if (c->refined)
@@ -325,6 +328,7 @@ static void choose(struct choosing *c)
 		cut = plan_short(&c->graph, exact_outside(&c->model.graph));
 		number(c, cut, 0);
 		c->model.pieces = false;
+		c->certain = 0;
 		memset(c->fast.p, 0, c->graph.nodes + 1);
 		free(cut);
 		bare = true;

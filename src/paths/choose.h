@@ -37,6 +37,7 @@ struct choosing {
 	VEC(bool) safe;       /* by node: paths that come there are not lost */
 	VEC(bool) early;      /* by node: paths may be counted on the ways to it */
 	uint32_t loops;       /* edges that must be cut */
+	uint32_t certain;     /* edges at seams where all is put together again */
 };
 
 /* Its graph alone: model.graph and places. */
