@@ -146,6 +146,11 @@ bool out_dynamic(const struct elf_out *o, int64_t tag, uint64_t *value)
 	return entry;
 }
 
+bool elf_out_is_fixed(const struct elf_out *o)
+{
+	return o->file.header.e_type == ET_EXEC;
+}
+
 /* A library that can be run (libc) has an interpreter, too; it is still initialised as a library.
  */
 static bool is_library(const struct elf_out *o)
@@ -153,7 +158,7 @@ static bool is_library(const struct elf_out *o)
 	uint64_t flags = 0, name;
 	bool interpreted = false;
 
-	if (o->file.header.e_type == ET_EXEC)
+	if (elf_out_is_fixed(o))
 		return false;
 	if (out_dynamic(o, DT_FLAGS_1, &flags) && flags & DF_1_PIE)
 		return false;

@@ -42,6 +42,8 @@ uint64_t elf_out_data_at(const struct elf_out *o);
 /* Once, with the size of the data: returns the page where further segments may begin. */
 uint64_t elf_out_data(struct elf_out *o, uint64_t size);
 
+bool elf_out_is_fixed(const struct elf_out *o); /* it runs at the addresses that it says */
+
 /* The whole file as it was, but for what was patched. */
 const struct buf *elf_out_image(const struct elf_out *o);
 

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "edit/edit_internal.h"
+#include "edit/elf_out.h"
 #include "edit/unwind.h"
 #include "flow/lives.h"
 
@@ -45,6 +46,7 @@ static struct snippet_place place(
 
 	return (struct snippet_place){.kept = unwind_registers(e->unwind, at),
 		.live = live,
+		.fixed = elf_out_is_fixed(e->out),
 		.red_zone = (uint8_t)(red_zone > SCRATCH_POPPED ? red_zone : SCRATCH_POPPED)};
 }
 

@@ -67,6 +67,7 @@ struct snippet_place {
 	uint16_t kept;    /* registers that must not be touched, not even saved and put back */
 	uint32_t live;    /* LIVE_*: what must survive; liveness_before and the like */
 	uint8_t red_zone; /* bytes below rsp that may be in use, 0 to 128; liveness_red_zone */
+	bool fixed;       /* the file runs at the addresses that it is linked to */
 	struct {
 		uint8_t reg;            /* live; not rax, rsp or rbp; REG_NONE: in memory */
 		uint8_t base;           /* there: REG_RSP or REG_RBP, as it is at this place, */

@@ -44,13 +44,18 @@ bool plan_is_memory(const struct plan *p, const struct operand *o)
 	       (o->type == OPERAND_REGISTER && plan_in_frame(p, o->base));
 }
 
+bool plan_is_absolute(const struct plan *p, const struct operand *o)
+{
+	return o->space == SPACE_IMAGE && p->place->fixed && fits(plan_sum(p, o));
+}
+
 /* Helpers that it takes to address a memory operand, and to have any operand as a value. */
 static unsigned address_helpers(const struct plan *p, const struct operand *o)
 {
 	if (o->type == OPERAND_REGISTER || o->type == OPERAND_NAMED)
 		return 0;
-	return (o->space == SPACE_IMAGE && o->index != SNIPPET_NO) + plan_in_frame(p, o->base) +
-	       plan_in_frame(p, o->index);
+	return (o->space == SPACE_IMAGE && o->index != SNIPPET_NO && !plan_is_absolute(p, o)) +
+	       plan_in_frame(p, o->base) + plan_in_frame(p, o->index);
 }
 
 static unsigned value_helpers(const struct plan *p, const struct operand *o)

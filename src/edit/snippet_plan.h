@@ -49,6 +49,9 @@ bool plan_in_frame(const struct plan *p, uint8_t reg);
 /* A register from which memory is subtracted: no helper is needed. */
 bool plan_takes_memory(const struct plan *p, const struct statement *s);
 
+/* Memory of the image whose address an instruction can say, rather than how far it is. */
+bool plan_is_absolute(const struct plan *p, const struct operand *o);
+
 bool plan_is_step(const struct plan *p, const struct statement *s); /* by 1 or -1 */
 /* Whether the flags of the sum before tell what a comparison with 0 asks: ==, !=, <, >=. */
 bool plan_is_told(const struct snippet *s, unsigned statement);

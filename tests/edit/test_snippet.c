@@ -41,12 +41,14 @@ static struct snippet *made(const char *text)
 /* ---- golden code ---- */
 
 /* Addresses of the program are 0x1000 and on, the code is at 0. */
+static bool fixed;
+
 static const char *lowered(const char *text, uint32_t live, unsigned red_zone)
 {
 	static char out[1024];
 	const uint64_t arguments[8] = {0x1000, 0x2000, 3, 4};
 	struct snippet_place place = {
-		.live = live, .red_zone = (uint8_t)red_zone, .variable = NOWHERE};
+		.live = live, .red_zone = (uint8_t)red_zone, .fixed = fixed, .variable = NOWHERE};
 	struct snippet *s = made(text);
 	char line[96];
 	size_t n = 0;
@@ -97,11 +99,26 @@ static void test_counters(void **state)
 		"mov QWORD PTR [rsp-0x80],rcx; mov rcx,QWORD PTR [rip+0xff4]; lea rcx,[rcx+0x1]; "
 		"mov QWORD PTR [rip+0xfe9],rcx; mov rcx,QWORD PTR [rsp-0x80]");
 	expect("t0 = tls[a2]; [t0 + a3] += 1", NO_LIVE, 0,
+		"mov rcx,QWORD PTR fs:0x3; add QWORD PTR [rcx+0x4],0x1");
+	expect("t0 = tls[a2]; [t0 + a3] += 1", LIVE_FLAGS(FORM_CF), 0,
 		"mov rcx,QWORD PTR fs:0x3; inc QWORD PTR [rcx+0x4]");
 	expect("atomic [a0] += 1", LIVE_REGS, 128, "lock inc QWORD PTR [rip+0xff8]");
 	expect("atomic [a0] += 1", LIVE_ALL & ~(1u << REG_RDX), 128,
 		"mov rdx,rax; lahf; seto al; lock inc QWORD PTR [rip+0xff1]; add al,0x7f; sahf; "
 		"mov rax,rdx");
+}
+
+/* Where a file cannot be anywhere else its addresses are numbers. */
+static void test_fixed(void **state)
+{
+	(void)state;
+	fixed = true;
+	expect("[a0] += 1", NO_LIVE, 0, "add QWORD PTR ds:0x1000,0x1");
+	assert_int_equal(code.fixups.n, 0);
+	expect("[a0] += 1", LIVE_REGS | LIVE_FLAGS(FORM_CF), 0, "inc QWORD PTR ds:0x1000");
+	expect("t0 = tls[a2]; [a0 + t0*8] -= 1", NO_LIVE, 0,
+		"mov rcx,QWORD PTR fs:0x3; dec QWORD PTR [rcx*8+0x1000]");
+	fixed = false;
 }
 
 static void test_branches(void **state)
@@ -124,9 +141,9 @@ static void test_apart(void **state)
 	(void)state;
 	expect("t0 = tls[a2]; if t0 == 0 goto no; on: [t0 + a3] += 1; apart; no: t0 = 5; goto on",
 		NO_LIVE, 0,
-		"mov rcx,QWORD PTR fs:0x3; test rcx,rcx; je 16; inc QWORD PTR [rcx+0x4]; "
+		"mov rcx,QWORD PTR fs:0x3; test rcx,rcx; je 17; add QWORD PTR [rcx+0x4],0x1; "
 		"mov ecx,0x5; jmp 12");
-	assert_int_equal(code.apart, 0x16);
+	assert_int_equal(code.apart, 0x17);
 	assert_int_equal(code.fixups.n, 2);
 	assert_true(code.fixups.p[0].across && code.fixups.p[1].across);
 	expect("[a0] += 1", NO_LIVE, 0, "inc QWORD PTR [rip+0xff9]");
@@ -177,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_fixed),
 		cmocka_unit_test(test_branches),
 		cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_shifts),

@@ -391,7 +391,8 @@ static struct snippet_place some_place(void)
 {
 	static const uint8_t held[] = {3, 7, 8, 12, 13, 14, 15};
 	static const uint8_t zones[] = {0, 0, 8, 20, 64, 112, 120, 127, 128, 128};
-	struct snippet_place p = {.red_zone = zones[dice_below(&dice, 10)]};
+	struct snippet_place p = {
+		.red_zone = zones[dice_below(&dice, 10)], .fixed = dice_below(&dice, 2)};
 	uint32_t often = (uint32_t)(dice_roll(&dice) | dice_roll(&dice) | dice_roll(&dice));
 
 	p.live = (dice_chance(&dice, 50) ? often : (uint32_t)dice_roll(&dice)) & LIVE_ALL;
@@ -516,7 +517,7 @@ static void test_random(void **state)
 	(void)state;
 	dice.state = dice_option("SEED", 1);
 	region = mmap(NULL, sizeof *region, PROT_READ | PROT_WRITE | PROT_EXEC,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0); /* as files at fixed addresses */
 	assert_true(region != MAP_FAILED);
 	make_ways_out();
 	memcpy(region->routine, routine_start, (size_t)(routine_end - routine_start));
