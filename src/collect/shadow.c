@@ -25,7 +25,7 @@ typedef uint32_t u32;
 
 #include "collect/shadow.skel.h"
 
-#define MOST_NS    20000 /* of one burst; writing it and the last instructions come on top */
+#define MOST_NS    16000 /* of one burst; writing it and the last instructions come on top */
 #define STACK_SIZE 16384 /* of a task in the kernel */
 
 struct shadow {
