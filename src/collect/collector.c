@@ -29,6 +29,14 @@
 /* How often the rings are looked at and the periods redrawn. */
 #define TURN_MS 250
 
+/*
+ * Words that count are found by looking at bursts (progress.h), and what a program does until then
+ * is not counted; it begins with small tables, so it is not like the rest. Who has bursts take more
+ * of each CPU than this has them looked at so much more often.
+ */
+#define TURN_SHARE    0.002
+#define TURN_LEAST_MS 25
+
 /* Until stacks are looked at that were too young. */
 #define HURRY_MS 12
 
@@ -359,11 +367,19 @@ static void care(struct collector *c)
 	c->next_care = now_ns() + 3600 * 1000000000ull;
 }
 
+long collector_turn_ms(const struct shadow_options *o)
+{
+	if (!o->watch || o->share <= TURN_SHARE)
+		return TURN_MS;
+	return lround(fmax(TURN_LEAST_MS, TURN_MS * TURN_SHARE / o->share));
+}
+
 /* The next turn comes so soon, and then they go on as ever. */
 static int set_timer(struct collector *c, long ms)
 {
+	long turn = collector_turn_ms(&c->o.sampling.shadow);
 	struct itimerspec every = {
-		.it_interval.tv_nsec = TURN_MS * 1000000, .it_value.tv_nsec = ms * 1000000};
+		.it_interval.tv_nsec = turn * 1000000, .it_value.tv_nsec = ms * 1000000};
 
 	return timerfd_settime(c->timer, 0, &every, NULL);
 }
@@ -376,7 +392,7 @@ static int set_up_clock(struct collector *c, struct err *e)
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (c->epoll < 0 || c->timer < 0)
 		return err_errno(e, -errno, "cannot make a timer");
-	if (set_timer(c, TURN_MS) < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->timer, &ev) < 0 ||
+	if (set_timer(c, collector_turn_ms(&c->o.sampling.shadow)) < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->timer, &ev) < 0 ||
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, sampler_fd(c->sampler), &ev) < 0)
 		return err_errno(e, -errno, "cannot watch the sampler");
 	return 0;

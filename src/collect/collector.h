@@ -54,6 +54,8 @@ int collector_fd(const struct collector *c);
 
 /* Does what is due. A failed flush is reported through collector_status, not here. */
 void collector_turn(struct collector *c);
+/* How long it is from one such time to the next where nothing else happens. */
+long collector_turn_ms(const struct shadow_options *o);
 
 int collector_flush(struct collector *c, struct err *e); /* drain and write now */
 int collector_epoch(

@@ -211,9 +211,26 @@ static void a_missing_process_is_said(void **state)
 	assert_int_equal(access(database, F_OK), -1);
 }
 
+static long turn_of(double share, bool watch)
+{
+	return collector_turn_ms(&(struct shadow_options){.share = share, .watch = watch});
+}
+
+static void looks_as_often_as_bursts_come(void **state)
+{
+	(void)state;
+	assert_int_equal(turn_of(0, true), 250);
+	assert_int_equal(turn_of(0.002, true), 250);
+	assert_int_equal(turn_of(0.01, true), 50);
+	assert_int_equal(turn_of(0.03, true), 25);
+	assert_int_equal(turn_of(0.5, true), 25);
+	assert_int_equal(turn_of(0.03, false), 250);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(looks_as_often_as_bursts_come),
 		cmocka_unit_test(collects_through_bpf),
 		cmocka_unit_test(collects_through_rings),
 		cmocka_unit_test(discarding_leaves_nothing),
