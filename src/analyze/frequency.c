@@ -21,8 +21,10 @@
 #define ANCHOR_DOUBT 0.04
 /* And what the sharing out of callees' time cannot. */
 #define CALLS_DOUBT 0.2
-/* What words that count cannot tell: what they do where bursts do not come. */
-#define PACE_DOUBT 0.06
+/* What words that count cannot tell: what they do where bursts do not come, */
+#define PACE_DOUBT 0.04
+/* and how fast it went while nobody counted: bursts see as much of slow turns as of fast ones. */
+#define UNCOUNTED_DOUBT 0.8
 /* Turns that bursts see come together, */
 #define IN_A_ROW 8.0
 /* and few, or few of all, say nothing. */
@@ -145,6 +147,7 @@ static void find_paces(const struct fit *fit, const struct flow_solution *s, anc
 	for (size_t i = 0; i < ev->npaces; i++) {
 		const struct pace *p = &ev->paces[i];
 		double share = (double)p->counted / (double)p->seen;
+		double uncounted = UNCOUNTED_DOUBT * (1 - share);
 		uint32_t block;
 
 		if (p->counted < FEWEST_SEEN || share < FEWEST_SHARE || !p->turns ||
@@ -152,7 +155,7 @@ static void find_paces(const struct fit *fit, const struct flow_solution *s, anc
 			!(s->node[block] > 0))
 			continue;
 		*vec_add(out) = (struct fit_anchor){block, (double)p->turns / share,
-			sqrt(PACE_DOUBT * PACE_DOUBT +
+			sqrt(PACE_DOUBT * PACE_DOUBT + uncounted * uncounted +
 				IN_A_ROW * (1 - share) / (double)p->counted)};
 	}
 	leave_out_slow(fit, s, out, before);

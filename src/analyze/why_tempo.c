@@ -13,7 +13,7 @@
 /*
  * What the hardware takes, fitted to procedures of twelve programs with exact counts
  * (bench/RESULTS.md). A window of 512 hides half of what the scoreboard has for code that is no
- * loop. Chips that nobody has measured are taken to be like the older one.
+ * loop. Chips that nobody has measured are taken to be like their maker's older one.
  */
 struct costs {
 	double best;   /* of the scoreboard's cycles */
@@ -24,11 +24,14 @@ struct costs {
 };
 static const struct costs icelake = {0.9, 0.9, 23.0, 2.6, 0.36};
 static const struct costs golden_cove = {0.51, 1.02, 18.2, 0.54, 0.29};
+static const struct costs zen4 = {0.64, 0.83, 16.0, 1.4, 0.37};
 
 static const struct costs *costs_of(const struct why_work *w)
 {
 	const char *chip = model_name(w->machine->model);
 
+	if (!strncmp(chip, "zen", 3))
+		return &zen4;
 	return strcmp(chip, "sapphirerapids") && strcmp(chip, "alderlake-p") ? &icelake
 									     : &golden_cove;
 }
