@@ -54,7 +54,7 @@ UNIT     := $(UNIT_SRC:%.c=$(BUILD)/%)
 # Tests of sampling want the machine for themselves; the others run one on each CPU.
 UNIT_ALONE := $(filter $(addprefix $(BUILD)/tests/,collect/% upcall/% values/%),$(UNIT))
 E2E        := $(wildcard tests/e2e/*.bats)
-E2E_TOGETHER := $(filter $(patsubst %,tests/e2e/%.bats,bursts streams calls cfg cli db diff doctor edit \
+E2E_TOGETHER := $(filter $(patsubst %,tests/e2e/%.bats,bursts bursts_% streams calls cfg cli db diff doctor edit \
 	edit_% export export_compilers export_viewers list paths per_thread record_% serve stats top),$(E2E))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)

@@ -20,9 +20,11 @@
 
 /*
  * What is put where. Of a check a0 is the other copy, or the routine and then the other copy; of a
- * point it is its number. The words of the thread are those of rt/burst.h.
+ * point it is its number. Who is led over brings a value along, a1, which costs nothing while
+ * nobody is. The words of the thread are those of rt/burst.h.
  */
 #define LEAVE "tls[512] -= 1; if tls[512] < 0 goto a0"
+#define LEAD  "tls[512] -= 1; if tls[512] < 0 goto over; apart; over: v0 = a1; goto a0"
 #define TURN                                                           \
 	"tls[520] -= 1; if tls[520] >= 0 goto stay; t0 = call a0(0); " \
 	"if t0 == 0 goto stay; goto a1; stay:"
@@ -48,10 +50,13 @@ static void destroy(struct burst *b)
 	if (!b)
 		return;
 	snippet_destroy(b->leave);
+	snippet_destroy(b->lead);
 	snippet_destroy(b->turn);
 	snippet_destroy(b->room);
 	for (int i = 0; i <= BURST_WORDS; i++)
 		snippet_destroy(b->point[i]);
+	for (int i = 0; i < PAYLOAD_SNIPPETS; i++)
+		snippet_destroy(b->own_snippets[i]);
 	burst_map_deinit(&b->map);
 	free(b->checked);
 	free(b->twins);
@@ -75,13 +80,27 @@ static void check_block(struct burst *b, size_t i, uint32_t block, bool *done)
 	done[block] = true;
 }
 
+/* In the first copy, on an edge, or at the entry. */
+static void check_first(struct burst *b, size_t i, uint32_t edge)
+{
+	const struct payload *payload = b->options->payload;
+	uint64_t arguments[] = {EDIT_OTHER, 0};
+	bool brings = payload->arrive && payload->arrive(b, edge, &arguments[1]);
+	const struct snippet *s = brings ? b->lead : b->leave;
+
+	if (edge == GRAPH_NONE)
+		edit_at_entry(b->edit, b->functions[i], s, arguments);
+	else
+		edit_on_edge(b->edit, b->functions[i], edge, s, arguments);
+}
+
 static void check_entry(struct burst *b, size_t i, bool *done)
 {
 	const struct flow *flow = b->functions[i]->flow;
 
 	if (!b->checked[i])
 		return;
-	edit_at_entry(b->edit, b->functions[i], b->leave, (uint64_t[]){EDIT_OTHER});
+	check_first(b, i, GRAPH_NONE);
 	check_block(b, i, flow_block_at(flow, flow->entry), done);
 }
 
@@ -97,7 +116,7 @@ static void check_loops(struct burst *b, size_t i, const struct checks_loops *lo
 		if (!loops->back[k] || left[edge])
 			continue;
 		left[edge] = true;
-		edit_on_edge(b->edit, b->functions[i], edge, b->leave, (uint64_t[]){EDIT_OTHER});
+		check_first(b, i, edge);
 		check_block(b, i, graph->edge[k].to, done);
 	}
 	free(left);
@@ -143,6 +162,8 @@ static void make_twins(struct burst *b)
 
 static void instrument(struct burst *b)
 {
+	const struct payload *payload = b->options->payload;
+
 	make_twins(b);
 	b->checked = checks_at_entries(b->edit, b->options->entries);
 	for (size_t i = 0; i < b->n; i++) {
@@ -151,11 +172,15 @@ static void instrument(struct burst *b)
 		if (!b->twins[i])
 			continue;
 		checks_loops_init(&loops, b->edit, b->functions[i], b->options->boring);
+		if (payload->begin)
+			payload->begin(b, b->functions[i], &loops);
 		check(b, i, &loops);
-		b->options->payload->put(b, b->twins[i], loops.boring);
+		payload->put(b, b->twins[i], loops.boring);
 		redirect_calls(b, b->twins[i]);
 		checks_loops_deinit(&loops);
 	}
+	if (payload->end)
+		payload->end(b);
 }
 
 /* ---- as a tool ---- */
@@ -165,11 +190,15 @@ static int make_snippets(struct burst *b, struct err *e)
 	int rc = snippet_create(LEAVE, &b->leave, e);
 
 	if (!rc)
+		rc = snippet_create(LEAD, &b->lead, e);
+	if (!rc)
 		rc = snippet_create(TURN, &b->turn, e);
 	if (!rc)
 		rc = snippet_create(ROOM, &b->room, e);
 	for (int i = 0; i <= BURST_WORDS && !rc; i++)
 		rc = snippet_create(points[i], &b->point[i], e);
+	for (int i = 0; i < PAYLOAD_SNIPPETS && b->options->payload->texts[i] && !rc; i++)
+		rc = snippet_create(b->options->payload->texts[i], &b->own_snippets[i], e);
 	return rc;
 }
 

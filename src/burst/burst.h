@@ -2,7 +2,7 @@
  * The tool that traces in bursts (Hirzel and Chilimbi 2001): every procedure that allows it exists
  * twice in the edited file, with checks in both copies (checks.h) and recording in the second
  * (rt/burst.h). What is recorded is a payload (payload.h): the memory that instructions name, calls
- * and returns, values.
+ * and returns, paths, values.
  *
  * Direct calls of the second copy go to second copies; calls through pointers go to first ones,
  * whose check at the entry leads on. What cannot be had twice stays as it was and records nothing.

@@ -8,6 +8,7 @@
 
 #include "burst/burst.h"
 #include "burst/map.h"
+#include "burst/payload.h"
 #include "isa/reference.h"
 
 struct snippet;
@@ -19,7 +20,10 @@ struct burst {
 	size_t n;
 	bool *checked; /* entries */
 	struct burst_map map;
-	struct snippet *leave, *turn, *room, *point[BURST_WORDS + 1];
+	struct snippet *leave, *lead, *turn, *room, *point[BURST_WORDS + 1];
+	/* The payload's: */
+	struct snippet *own_snippets[PAYLOAD_SNIPPETS];
+	void *own;
 };
 
 /* ---- points ---- */
@@ -31,6 +35,8 @@ struct point {
 	unsigned words;
 };
 
+/* The number of a new point, whose code its payload puts; the point is empty then. */
+uint64_t point_add(struct burst *b, const struct edit_function *f, struct point *p);
 /* Before an instruction; the point is empty then. Who puts it has asked for room. */
 void point_put(struct burst *b, struct edit_function *f, uint32_t insn, struct point *p);
 /* An event that needs no word, alone and with the room that it takes. */

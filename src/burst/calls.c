@@ -59,4 +59,4 @@ static void put(struct burst *b, struct edit_function *twin, const bool *boring)
 	}
 }
 
-const struct payload payload_calls = {"calls", "calls and returns", put, NULL};
+const struct payload payload_calls = {.name = "calls", .words = "calls and returns", .put = put};

@@ -26,8 +26,9 @@
  *       u8      word, + 128 if the thread pointer is added
  *       sleb    what is added
  *       uleb    bytes
+ *   uleb    bytes of the map of paths, which follows
  */
-#define MAP_MAGIC   0x327470614d737242
+#define MAP_MAGIC   0x337470614d737242
 #define POINT_LEAST 3 /* bytes */
 #define EVENT_LEAST 5
 #define NUMBERS     (UINT64_C(1) << 32) /* of one image's points */
@@ -73,6 +74,8 @@ void burst_map_put(const struct burst_map *m, struct buf *out)
 		put_events(m, p, out);
 		last = p->procedure;
 	}
+	buf_uleb(out, m->paths.n);
+	buf_put(out, m->paths.p, m->paths.n);
 }
 
 static void read_events(struct burst_map *m, struct burst_point *p, struct cursor *at)
@@ -117,6 +120,14 @@ static void read_points(struct burst_map *m, uint64_t n, struct cursor *at)
 	}
 }
 
+static void read_paths(struct burst_map *m, struct cursor *at)
+{
+	struct cursor paths = cursor_slice(at, cursor_uleb(at));
+
+	if (!at->failed)
+		buf_put(&m->paths, paths.at, cursor_left(&paths));
+}
+
 int burst_map_read(struct burst_map *m, const void *p, size_t n)
 {
 	struct cursor at = cursor_over(p, n);
@@ -128,6 +139,7 @@ int burst_map_read(struct burst_map *m, const void *p, size_t n)
 	m->first = burst_map_first(&m->id);
 	m->procedures = cursor_uleb(&at);
 	read_points(m, cursor_uleb(&at), &at);
+	read_paths(m, &at);
 	if (!at.failed && !cursor_left(&at))
 		return 0;
 	burst_map_deinit(m);
@@ -147,5 +159,6 @@ void burst_map_deinit(struct burst_map *m)
 	free(m->path);
 	vec_deinit(&m->points);
 	vec_deinit(&m->events);
+	buf_deinit(&m->paths);
 	m->path = NULL;
 }

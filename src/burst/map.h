@@ -1,8 +1,9 @@
 /*
  * What the numbers in bursts mean (rt/burst.h): for each point of an edited file where something is
  * recorded, how many words follow its number, and which events they tell. An event is a reference
- * to memory, a call, a value; several may be told by one word, as addresses that differ by a
- * constant are.
+ * to memory, a call, a path, a value; several may be told by one word, as addresses that differ by
+ * a constant are. What the numbers of paths mean, a map of paths says (paths/map.h), which is part
+ * of this one.
  *
  * Kept as bytes (map.c); reading trusts nothing.
  */
@@ -42,6 +43,7 @@ struct burst_map {
 	uint64_t procedures;
 	VEC(struct burst_point) points;
 	VEC(struct burst_event) events; /* by point */
+	struct buf paths;               /* bytes of a map of paths; none: there are no paths */
 };
 
 uint64_t burst_map_key(const struct burst_map *m); /* of the image, store/edges.h */

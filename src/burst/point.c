@@ -7,7 +7,7 @@
 #include "rt/burst.h"
 #include "rt/routines.h"
 
-void point_put(struct burst *b, struct edit_function *f, uint32_t insn, struct point *p)
+uint64_t point_add(struct burst *b, const struct edit_function *f, struct point *p)
 {
 	uint64_t number = b->map.first + b->map.points.n;
 
@@ -17,11 +17,19 @@ void point_put(struct burst *b, struct edit_function *f, uint32_t insn, struct p
 		.words = (uint8_t)p->words};
 	vec_each (e, &p->events)
 		*vec_add(&b->map.events) = *e;
-	if (p->words)
-		edit_before_with(b->edit, f, insn, b->point[p->words], &number, p->word, p->words);
+	p->events.n = p->words = 0;
+	return number;
+}
+
+void point_put(struct burst *b, struct edit_function *f, uint32_t insn, struct point *p)
+{
+	unsigned words = p->words;
+	uint64_t number = point_add(b, f, p);
+
+	if (words)
+		edit_before_with(b->edit, f, insn, b->point[words], &number, p->word, words);
 	else
 		edit_before(b->edit, f, insn, b->point[0], &number);
-	p->events.n = p->words = 0;
 }
 
 void point_put_event(

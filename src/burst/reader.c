@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "burst/path_sites.h"
 #include "rt/burst.h"
 #include "store/traces.h"
 
@@ -18,8 +19,9 @@
 struct place {
 	const struct burst_point *point;
 	const struct burst_event *events;
-	uint32_t site; /* in the profile: of its first event */
-	bool touches;  /* its words are addresses */
+	uint32_t image; /* number */
+	uint32_t site;  /* in the profile: of its first event; paths have theirs each */
+	bool touches;   /* its words are addresses */
 };
 
 /* The places of a map. */
@@ -48,7 +50,8 @@ struct burst_reader {
 	struct burst_chunk *chunk; /* a copy, which nobody changes */
 	VEC(struct place) places;
 	struct hmap pending;
-	VEC(struct trace_site) sites;
+	trace_sites sites;
+	struct path_sites paths;
 	VEC(struct full) full;
 	struct trace_writer writer;
 	struct burst_sum sum;
@@ -61,17 +64,26 @@ static bool has_number(const struct image_places *i, uint64_t number)
 	return number - i->map->first < i->map->points.n;
 }
 
-static uint32_t add_place(struct burst_reader *r, const struct burst_map *map, uint64_t number)
+static struct trace_site site_of(
+	const struct burst_map *map, const struct burst_point *p, const struct burst_event *e)
 {
+	return (struct trace_site){.image = burst_map_key(map),
+		.procedure = p->procedure,
+		.at = e->at,
+		.kind = e->kind,
+		.size = e->size};
+}
+
+static uint32_t add_place(struct burst_reader *r, size_t image, uint64_t number)
+{
+	const struct burst_map *map = r->images[image].map;
 	const struct burst_point *p = &map->points.p[number - map->first];
-	struct place place = {p, map->events.p + p->first, (uint32_t)r->sites.n, true};
+	struct place place = {
+		p, map->events.p + p->first, (uint32_t)image, (uint32_t)r->sites.n, true};
 
 	for (uint32_t i = 0; i < p->n; i++) {
-		const struct burst_event *e = &place.events[i];
-
-		place.touches = place.touches && trace_is_reference(e->kind);
-		*vec_add(&r->sites) = (struct trace_site){
-			burst_map_key(map), p->procedure, e->at, e->kind, e->size};
+		place.touches = place.touches && trace_is_reference(place.events[i].kind);
+		*vec_add(&r->sites) = site_of(map, p, &place.events[i]);
 	}
 	*vec_add(&r->places) = place;
 	return (uint32_t)r->places.n;
@@ -92,7 +104,7 @@ static const struct place *place_of(struct burst_reader *r, uint64_t number)
 	}
 	known = &r->images[i].place[number - r->images[i].map->first];
 	if (!*known)
-		*known = add_place(r, r->images[i].map, number);
+		*known = add_place(r, i, number);
 	return &r->places.p[*known - 1];
 }
 
@@ -107,15 +119,25 @@ static bool is_whole(const struct place *p, const uint64_t *words, uint32_t left
 	return true;
 }
 
+static uint32_t path_site(
+	struct burst_reader *r, const struct place *p, uint32_t event, uint64_t number)
+{
+	struct path_site path = {p->point->procedure, number, p->image, 0};
+	struct trace_site like = site_of(r->images[p->image].map, p->point, &p->events[event]);
+
+	return path_sites_add(&r->paths, p->site + event, &path, &like, &r->sites);
+}
+
 static void add_events(
-	const struct place *p, const uint64_t *words, uint64_t pointer, struct pending *to)
+	struct burst_reader *r, const struct place *p, const uint64_t *words, struct pending *to)
 {
 	for (uint32_t i = 0; i < p->point->n; i++) {
 		const struct burst_event *e = &p->events[i];
 		uint64_t base = e->word == BURST_NO_WORD ? 0 : words[e->word];
+		uint64_t value = base + (e->thread ? r->chunk->pointer : 0) + (uint64_t)e->by;
 
 		*vec_add(&to->events) = (struct trace_reference){
-			p->site + i, base + (e->thread ? pointer : 0) + (uint64_t)e->by};
+			e->kind == TRACE_PATH ? path_site(r, p, i, value) : p->site + i, value};
 	}
 }
 
@@ -130,7 +152,7 @@ static void take_words(
 			at++;
 			continue;
 		}
-		add_events(p, words + at + 1, r->chunk->pointer, to);
+		add_events(r, p, words + at + 1, to);
 		at += 1u + p->point->words;
 	}
 }
@@ -237,6 +259,16 @@ static void find_chunks(struct burst_reader *r, unsigned states)
 	vec_sort(&r->full, by_order);
 }
 
+static void settle_paths(struct burst_reader *r)
+{
+	const struct burst_map **maps = xcalloc(r->nimages + 1, sizeof *maps);
+
+	for (size_t i = 0; i < r->nimages; i++)
+		maps[i] = r->images[i].map;
+	path_sites_settle(&r->paths, maps, r->nimages, r->sites.p);
+	free(maps);
+}
+
 void burst_reader_drain(struct burst_reader *r)
 {
 	find_chunks(r, 1u << BURST_FULL);
@@ -256,6 +288,7 @@ void burst_reader_end(struct burst_reader *r, struct buf *packed, struct burst_s
 		if (p->goes_on)
 			put_burst(r, p);
 	r->sum.lost = r->file->lost;
+	settle_paths(r);
 	trace_writer_end(&r->writer, r->sites.p, (uint32_t)r->sites.n, r->sum.lost, packed);
 	*sum = r->sum;
 }
@@ -288,6 +321,7 @@ int burst_reader_create(const char *path, const struct burst_map *maps, size_t n
 		r->images[i] = (struct image_places){
 			&maps[i], xcalloc(maps[i].points.n + 1, sizeof(uint32_t))};
 	r->chunk = xmalloc(BURST_CHUNK);
+	path_sites_init(&r->paths);
 	hmap_init(&r->pending, sizeof(struct pending), sizeof(uint64_t));
 	r->fd = open(path, O_RDWR | O_CLOEXEC);
 	rc = r->fd < 0 ? -errno : map_file(r);
@@ -318,6 +352,7 @@ void burst_reader_destroy(struct burst_reader *r)
 	vec_deinit(&r->places);
 	hmap_deinit(&r->pending);
 	vec_deinit(&r->sites);
+	path_sites_deinit(&r->paths);
 	vec_deinit(&r->full);
 	free(r->chunk);
 	free(r);

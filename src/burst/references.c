@@ -206,4 +206,4 @@ static void put(struct burst *b, struct edit_function *twin, const bool *boring)
 	free(r.writes);
 }
 
-const struct payload payload_references = {"refs", "references", put, NULL};
+const struct payload payload_references = {.name = "refs", .words = "references", .put = put};

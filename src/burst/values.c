@@ -166,4 +166,5 @@ static void put(struct burst *b, struct edit_function *twin, const bool *boring)
 	}
 }
 
-const struct payload payload_values = {"values", "values", put, check};
+const struct payload payload_values = {
+	.name = "values", .words = "values", .put = put, .check = check};

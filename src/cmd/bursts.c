@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cmd/bursts_set.h"
 #include "cmd/cmd.h"
+#include "cmd/path_format.h"
 #include "isa/registers.h"
 
 #include <errno.h>
@@ -36,6 +37,19 @@ static const char *name_of(
 
 /* ---- JSON ---- */
 
+static void put_path(struct json *j, const struct path_shape *path)
+{
+	json_kstr(j, "begins", path_start_name(path->start));
+	json_kstr(j, "ends", path_end_name(path->end));
+	json_key(j, "blocks");
+	json_open(j, '[');
+	for (uint32_t i = 0; i < path->n; i++)
+		json_addr(j, path->blocks[i]);
+	json_close(j);
+	if (path->next)
+		json_kaddr(j, "next", path->next);
+}
+
 /* A reference has an address and bytes, a value a register; a path's number is a value, too. */
 static void put_value(struct json *j, const struct trace_site *s, uint64_t address)
 {
@@ -50,9 +64,11 @@ static void put_value(struct json *j, const struct trace_site *s, uint64_t addre
 	if (s->kind == TRACE_VALUE)
 		json_kstr(j, "register", isa_register_name(s->size & 15));
 	if (value)
-		json_kuint(j, "value", address);
+		json_kaddr(j, "value", address);
 	else
 		json_kstr(j, "value", NULL);
+	if (s->path)
+		put_path(j, s->path);
 }
 
 static void put_events(struct json *j, const struct trace_site *sites, const struct trace_burst *b)
@@ -100,6 +116,16 @@ static void print_line(
 	putchar('\n');
 }
 
+static void print_path(const struct path_shape *path, uint64_t number)
+{
+	struct buf text = {0};
+
+	if (path)
+		path_format(path, 0, &text);
+	printf("  %" PRIu64 "  %s", number, path ? buf_cstr(&text) : "?");
+	buf_deinit(&text);
+}
+
 static void print_event(struct bursts_view *v, const struct trace_site *s, uint64_t address)
 {
 	struct trace_site to = {.image = s->image, .procedure = address};
@@ -116,7 +142,7 @@ static void print_event(struct bursts_view *v, const struct trace_site *s, uint6
 	case TRACE_LEAVE:
 		break;
 	case TRACE_PATH:
-		printf("  %" PRIu64, address);
+		print_path(s->path, address);
 		break;
 	case TRACE_VALUE:
 		printf("  %-3s  0x%" PRIx64, isa_register_name(s->size & 15), address);

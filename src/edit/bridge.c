@@ -4,6 +4,7 @@
  * the next jump. Such registers get the address of the other copy's table on the way.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "edit/edit_internal.h"
@@ -138,20 +139,33 @@ static void load_table(struct snippet_code *c, unsigned reg, uint32_t clone)
 		.table = true};
 }
 
+/* From where the snippet already lies apart the distance is known. */
+static bool lead_inside(struct snippet_code *c, const struct snippet_fixup *x, size_t added)
+{
+	uint32_t by = (uint32_t)(added - x->end);
+
+	if (x->offset < c->apart)
+		return false;
+	memcpy(c->bytes.p + x->offset, &by, sizeof by);
+	return true;
+}
+
 /* The jumps to the other copy go to what was added, which goes on from there. */
 static void lead_over(struct snippet_code *c, size_t added)
 {
-	size_t n = c->fixups.n, at = encode_jump(&c->bytes);
+	size_t n = 0, at = encode_jump(&c->bytes);
 
-	for (size_t i = 0; i < n; i++) {
-		struct snippet_fixup *x = &c->fixups.p[i];
-
-		if (!x->jumps || x->target != EDIT_OTHER)
-			continue;
-		x->jumps = false;
-		x->across = true;
-		x->target = added;
+	vec_each (x, &c->fixups) {
+		if (x->jumps && x->target == EDIT_OTHER) {
+			if (lead_inside(c, x, added))
+				continue;
+			x->jumps = false;
+			x->across = true;
+			x->target = added;
+		}
+		c->fixups.p[n++] = *x;
 	}
+	c->fixups.n = n;
 	*vec_add(&c->fixups) = (struct snippet_fixup){.offset = (uint32_t)at,
 		.end = (uint32_t)c->bytes.n,
 		.target = EDIT_OTHER,
@@ -171,7 +185,7 @@ void bridge_add(struct edit *e, const struct function *f, uint32_t insn, struct 
 	const struct function *twin = twin_of(f);
 	size_t added = c->bytes.n;
 
-	if (!twin || !twin->others || c->apart < added || !goes_over(c))
+	if (!twin || !twin->others || !goes_over(c))
 		return;
 	for (uint32_t k = 0; k < twin->clones.n; k++) {
 		uint32_t regs = holders(e, f, k, insn);
@@ -182,7 +196,7 @@ void bridge_add(struct edit *e, const struct function *f, uint32_t insn, struct 
 	}
 	if (c->bytes.n == added)
 		return;
-	c->apart = added;
+	c->apart = c->apart < added ? c->apart : added;
 	lead_over(c, added);
 }
 

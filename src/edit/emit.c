@@ -178,7 +178,9 @@ uint64_t edit_resolve(const struct edit *e, uint64_t old, bool twin)
 	return body_entered(f, k);
 }
 
-static uint64_t moved_insn(const struct function *f, uint32_t k, uint64_t old)
+/* The copy of an old instruction of a block, and the item it is in. */
+static uint64_t moved_insn(
+	const struct function *f, uint32_t k, uint64_t old, const struct item **item)
 {
 	const struct body *b = f->body;
 	const struct flow_insn *insns = f->public.flow->insns;
@@ -187,14 +189,28 @@ static uint64_t moved_insn(const struct function *f, uint32_t k, uint64_t old)
 
 	for (const struct item *i = first; i < b->items.p + b->items.n; i++) {
 		uint64_t start = insns[i->insn].address;
-		bool holds = i->kind == ITEM_BRANCH || i->kind == ITEM_UNLESS ||
-					     i->kind == ITEM_CHANGED
-				     ? old == start
-				     : i->kind == ITEM_COPY && old - start < i->size;
+		bool holds =
+			i->kind == ITEM_BRANCH || i->kind == ITEM_UNLESS || i->kind == ITEM_CHANGED
+				? old == start
+				: i->kind == ITEM_COPY && old - start < i->size;
+		*item = i;
 		if (holds)
 			return block + i->offset - first->offset + (old - start);
 	}
 	return 0;
+}
+
+/* Before it, what a larger frame needs there is done yet. */
+static uint64_t before_insn(const struct function *f, uint32_t insn)
+{
+	const struct pad *pad = pad_of(f);
+	const struct pad_change *c = pad ? pad_change_at(pad, insn) : NULL;
+	uint64_t old = f->public.flow->insns[insn].address;
+	const struct item *item = NULL;
+	uint64_t at = moved_insn(f, flow_block_at(f->public.flow, old), old, &item);
+
+	return at && c && (c->kind == PAD_BEFORE || c->kind == PAD_AROUND) ? at - item[-1].size
+									   : at;
 }
 
 uint64_t body_same_place(const struct function *f, uint32_t insn, uint32_t edge)
@@ -203,10 +219,8 @@ uint64_t body_same_place(const struct function *f, uint32_t insn, uint32_t edge)
 	const struct body *b = f->body;
 	uint32_t k = edge == GRAPH_NONE ? GRAPH_NONE : flow->graph.edge[edge].to;
 
-	if (k == GRAPH_NONE || k == flow->exit_node) {
-		uint64_t old = flow->insns[insn].address;
-		return moved_insn(f, flow_block_at(flow, old), old);
-	}
+	if (k == GRAPH_NONE || k == flow->exit_node)
+		return before_insn(f, insn);
 	uint64_t at = body_label(b, k);
 	for (const struct item *i = &b->items.p[b->labels.p[k]]; i->kind == ITEM_CODE; i++) {
 		uint32_t on = b->codes.p[i->count].edge;
@@ -223,7 +237,9 @@ uint64_t edit_moved(const struct edit *e, uint64_t old)
 	const struct function *f = h ? h->function : NULL;
 	uint32_t k = f && f->body ? flow_block_at(f->public.flow, old) : GRAPH_NONE;
 
-	return k == GRAPH_NONE ? 0 : moved_insn(f, k, old);
+	const struct item *item;
+
+	return k == GRAPH_NONE ? 0 : moved_insn(f, k, old, &item);
 }
 
 /* ---- bytes ---- */

@@ -89,9 +89,25 @@ static void find_early(struct choosing *c)
 			c->early.p[f->links.p[i].to] = false;
 }
 
+/* By link, to be freed: what is wanted to be cut, and where paths end in any case. */
+static bool *all_cuts(const struct choosing *c, const bool *cut)
+{
+	bool *all = xcalloc(c->graph.edges + 1, sizeof *all);
+
+	for (uint32_t i = 0; i < c->graph.edges; i++) {
+		const struct exact_place *p = &c->places.p[i];
+
+		all[i] = (cut && cut[i]) ||
+			 (p->how == EXACT_ON_EDGE && c->ends[p->where] &&
+				 c->model.graph.links.p[i].kind == EXACT_LINK_INSIDE);
+	}
+	return all;
+}
+
 static void number(struct choosing *c, const bool *cut, uint64_t limit)
 {
-	struct number_wish wish = {.cut = cut, .weight = c->cuttable.p, .limit = limit};
+	_cleanup_free_ bool *all = c->ends ? all_cuts(c, cut) : NULL;
+	struct number_wish wish = {.cut = all ? all : cut, .weight = c->cuttable.p, .limit = limit};
 
 	numbering_init(&c->numbering, &c->graph, exact_outside(&c->model.graph), &wish);
 	plan_init(&c->plan, &c->numbering, c->weights.p, c->to_the_end ? NULL : c->early.p);

@@ -20,8 +20,10 @@ struct choosing {
 	uint64_t array;            /* potential paths that have a counter each */
 	bool full;                 /* more are left whole, and hashed; else cut to be as few */
 	uint64_t most;             /* even then */
-	bool to_the_end; /* paths are counted where they end, not where they are decided */
-	bool derives;    /* paths that others tell of need no counter (derive.h) */
+	bool to_the_end;  /* paths are counted where they end, not where they are decided */
+	bool derives;     /* paths that others tell of need no counter (derive.h) */
+	const bool *ends; /* by edge of the flow: paths end there, whether they must or not; NULL:
+			     where they must */
 	/* Of the function, after choose_paths: */
 	struct edit_function *function;
 	struct path_function model; /* but where its counters are */

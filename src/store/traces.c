@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * A profile of traces (unpacked):
@@ -19,6 +20,7 @@
  *       sleb    address - start of its procedure, modulo 2^64
  *       u8      kind
  *       uleb    bytes
+ *       of a path: u8 1 and its shape (shape.h), or 0
  *     uleb    bursts that found no room
  *     uleb    number of bursts, each:
  *       uleb    process, uleb thread
@@ -49,6 +51,13 @@ const char *trace_kind_name(uint8_t kind)
 
 /* ---- writing ---- */
 
+static void put_path(const struct trace_site *s, struct buf *out)
+{
+	buf_u8(out, s->path != NULL);
+	if (s->path)
+		path_shape_put(s->path, s->procedure, out);
+}
+
 static void put_sites(const struct trace_site *sites, uint32_t n, struct buf *out)
 {
 	struct key_list keys = {0};
@@ -65,6 +74,8 @@ static void put_sites(const struct trace_site *sites, uint32_t n, struct buf *ou
 		buf_sleb(out, (int64_t)(sites[i].at - sites[i].procedure));
 		buf_u8(out, sites[i].kind);
 		buf_uleb(out, sites[i].size);
+		if (sites[i].kind == TRACE_PATH)
+			put_path(&sites[i], out);
 		last = sites[i].procedure;
 	}
 	key_list_deinit(&keys);
@@ -139,7 +150,27 @@ int trace_reader_init(struct trace_reader *r, const void *p, size_t n)
 	return r->at.failed ? -EBADMSG : 0;
 }
 
-static int read_sites(struct trace_reader *r)
+/* Shapes stay where they are until the next part. */
+static int read_path(struct trace_reader *r, struct trace_site *s, block_list *blocks)
+{
+	uint8_t known = cursor_u8(&r->at);
+	struct path_shape shape, *own;
+	uint64_t *list;
+
+	if (!known)
+		return 0;
+	if (known > 1 || path_shape_read(&shape, s->procedure, &r->at, blocks))
+		return -EBADMSG;
+	own = arena_alloc(&r->shapes, sizeof *own);
+	list = arena_alloc(&r->shapes, blocks->n * sizeof *list);
+	memcpy(list, blocks->p, blocks->n * sizeof *list);
+	*own = shape;
+	own->blocks = list;
+	s->path = own;
+	return 0;
+}
+
+static int read_sites_with(struct trace_reader *r, block_list *blocks)
 {
 	struct key_table keys;
 	uint64_t n, last = 0;
@@ -161,10 +192,23 @@ static int read_sites(struct trace_reader *r)
 			return -EBADMSG;
 		s->image = key_table_at(&keys, key);
 		s->size = (uint16_t)size;
+		if (s->kind == TRACE_PATH && read_path(r, s, blocks))
+			return -EBADMSG;
 		last = s->procedure;
 		*vec_add(&r->last) = 0;
 	}
 	return 0;
+}
+
+static int read_sites(struct trace_reader *r)
+{
+	block_list blocks = {0};
+	int rc;
+
+	arena_deinit(&r->shapes);
+	rc = read_sites_with(r, &blocks);
+	vec_deinit(&blocks);
+	return rc;
 }
 
 int trace_reader_part(struct trace_reader *r)
@@ -226,6 +270,7 @@ int trace_reader_next(struct trace_reader *r, struct trace_burst *out)
 
 void trace_reader_deinit(struct trace_reader *r)
 {
+	arena_deinit(&r->shapes);
 	vec_deinit(&r->sites);
 	vec_deinit(&r->last);
 	vec_deinit(&r->references);

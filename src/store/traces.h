@@ -11,8 +11,10 @@
 
 #include "base/buf.h"
 #include "base/cursor.h"
+#include "base/mem.h"
 #include "base/vec.h"
 #include "store/keys.h"
+#include "store/shape.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -26,7 +28,7 @@ enum trace_kind {
 	TRACE_ENTER,      /* of a procedure: no address */
 	TRACE_LEAVE,
 	TRACE_CALL,  /* the address is where it goes, in the file; 0: nobody knows before */
-	TRACE_PATH,  /* the address is the number of a path through the procedure */
+	TRACE_PATH,  /* through the procedure, to its end; the address is its number there */
 	TRACE_VALUE, /* the address is the value of a register */
 	TRACE_KINDS
 };
@@ -37,11 +39,12 @@ static inline bool trace_is_reference(uint8_t kind)
 }
 
 struct trace_site {
-	uint64_t image;     /* key */
-	uint64_t procedure; /* its start */
-	uint64_t at;        /* the instruction */
-	uint8_t kind;       /* enum trace_kind */
-	uint16_t size;      /* bytes; of a value the number of its register */
+	uint64_t image;                /* key */
+	uint64_t procedure;            /* its start */
+	uint64_t at;                   /* the instruction; of a path its last one */
+	uint8_t kind;                  /* enum trace_kind */
+	uint16_t size;                 /* bytes; of a value the number of its register */
+	const struct path_shape *path; /* what a path goes through; NULL: nobody knows, no path */
 };
 
 struct trace_reference {
@@ -71,12 +74,13 @@ void trace_writer_end(struct trace_writer *w, const struct trace_site *sites, ui
 	uint64_t lost, struct buf *out);
 
 struct trace_reader {
-	VEC(struct trace_site) sites; /* of this part */
+	VEC(struct trace_site) sites; /* of this part, as their paths are */
 	uint64_t lost;                /* bursts of it that found no room */
 	uint64_t bursts;              /* of it that are still to come */
 	/* Inside: */
 	struct cursor at;
 	uint64_t parts, time;
+	struct arena shapes;
 	VEC(uint64_t) last;
 	VEC(struct trace_reference) references;
 };

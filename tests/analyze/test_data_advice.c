@@ -17,7 +17,7 @@ static const struct type_member members[] = {
 static const struct type node = {
 	.name = "node", .kind = TYPE_STRUCT, .size = 128, .align = 8, .members = members, .n = 3};
 
-static const struct trace_site site = {1, 0x1000, 0x1010, TRACE_LOAD, 8};
+static const struct trace_site site = {1, 0x1000, 0x1010, TRACE_LOAD, 8, NULL};
 
 static struct touch touch(uint64_t number_, uint32_t group, uint64_t instance, uint64_t offset)
 {

@@ -19,7 +19,7 @@ static struct stream_numbers *numbers_of(uint32_t n, uint32_t sites)
 	struct trace_site list[SITES];
 
 	for (uint32_t i = 0; i < SITES; i++)
-		list[i] = (struct trace_site){1, 0x1000, 0x1000 + 4 * i, TRACE_LOAD, 8};
+		list[i] = (struct trace_site){1, 0x1000, 0x1000 + 4 * i, TRACE_LOAD, 8, NULL};
 	for (uint32_t i = 0; i < n; i++) {
 		struct trace_reference r = {i % sites, 0x10000 + 8 * i};
 

@@ -35,15 +35,20 @@ static const char program[] =
 	"__attribute__((noinline)) int one(int n) { return n * 3 + counters[60]; }\n"
 	"__attribute__((noinline)) int two(int n) { return n * 5 + counters[60]; }\n"
 	"__attribute__((noinline)) int caller(int n) { return one(n) + 1; }\n"
+	/* Its frame is what it pushes. */
+	"__attribute__((noinline)) int pushes(int a, int b) {\n"
+	"	int sum = one(a);\n"
+	"	if (b & 1) sum ^= one(b);\n"
+	"	return one(sum) * a - b + sum; }\n"
 	"}\n"
 	"int main() {\n"
-	"	int sum = work(16) + work(5);\n"
+	"	int sum = work(16) + work(5) + pushes(3, 4) + pushes(6, 7);\n"
 	"	printf(\"%d\\n%d\\n\", sum, caller(10));\n"
 	"	for (int i = 0; i < 16; i++) printf(\"%ld\\n\", counters[i]);\n"
 	"	return 0; }\n";
 
 static struct edit *editing;
-static struct snippet *count, *leave, *leave_often;
+static struct snippet *count, *leave, *leave_often, *leave_apart;
 
 static void begin(const char *compiler)
 {
@@ -60,6 +65,10 @@ static void begin(const char *compiler)
 		snippet_create("[a0] += 1; t0 = [a0]; if t0 < a1 goto stay; [a0] = 0; goto a2; "
 			       "stay:",
 			&leave_often, &err),
+		0);
+	assert_int_equal(snippet_create("[a0] += 1; t0 = [a0]; if t0 >= a1 goto over; apart; over: "
+					"[a0] = 0; goto a2",
+				 &leave_apart, &err),
 		0);
 }
 
@@ -105,6 +114,7 @@ static void run(const char *result, const long *counts, size_t n)
 	snippet_destroy(count);
 	snippet_destroy(leave);
 	snippet_destroy(leave_often);
+	snippet_destroy(leave_apart);
 	shell("./code > said && head -1 said > expected && echo %s >> expected", result);
 	shell("./edited > got && head -2 got | cmp - expected && tail -n +3 got > counts");
 	FILE *f = fopen(in_workshop("counts"), "r");
@@ -147,19 +157,32 @@ static void test_stays_there(void **state)
 	stays_there("clang++ -O1");
 }
 
-/* Back and forth, on every edge and before every instruction; the snippets do not run twice. */
-static void test_switches(void **state)
+static void enlarge(const char *name)
 {
-	(void)state;
-	begin("g++ -O2");
+	const char *why = "";
+
+	if (!edit_pad_frame(editing, find_function(editing, name), 32, &why))
+		fail_msg("%s: %s", name, why);
+}
+
+/* Back and forth, on every edge and before every instruction; the snippets do not run twice. */
+static void switches(bool larger, bool apart)
+{
+	begin("g++ -O2 -fno-ipa-ra");
 	uint64_t slot = edit_data(editing, 8, 8);
 	struct edit_function *copies[] = {find_function(editing, "work"), duplicate("work"),
-		find_function(editing, "pick"), duplicate("pick")};
-	for (unsigned c = 0; c < 4; c++) {
+		find_function(editing, "pick"), duplicate("pick"), find_function(editing, "pushes"),
+		duplicate("pushes")};
+	if (larger) {
+		enlarge("work");
+		enlarge("pick");
+		enlarge("pushes");
+	}
+	for (unsigned c = 0; c < sizeof copies / sizeof *copies; c++) {
 		struct edit_function *f = copies[c];
 		count_edges(f, FLOW_EDGE_TABLE, 0);
 		for (uint32_t i = 0; i < f->flow->ninsns; i++)
-			edit_before(editing, f, i, leave_often,
+			edit_before(editing, f, i, apart ? leave_apart : leave_often,
 				(const uint64_t[]){slot, 2 + i % 3, EDIT_OTHER});
 		for (uint32_t i = 0; i < f->flow->graph.edges; i++)
 			if (edit_edge_carries(f, i) && edit_edge_group(f, i) == i)
@@ -168,6 +191,21 @@ static void test_switches(void **state)
 	}
 	/* What comes behind a jump to the other copy is not reached. */
 	run("31", (const long[]){19, 0}, 2);
+}
+
+static void test_switches(void **state)
+{
+	(void)state;
+	switches(false, false);
+	switches(false, true);
+}
+
+/* Frames are made larger in both copies, in the middle of which control goes over. */
+static void test_switches_in_larger_frames(void **state)
+{
+	(void)state;
+	switches(true, false);
+	switches(true, true);
 }
 
 static uint32_t call_in(const struct edit_function *f)
@@ -216,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stays_there),
 		cmocka_unit_test(test_switches),
+		cmocka_unit_test(test_switches_in_larger_frames),
 		cmocka_unit_test(test_redirect),
 		cmocka_unit_test(test_redirect_to_runtime),
 	};

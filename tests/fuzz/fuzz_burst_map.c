@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	burst_map_put(&map, &out);
 	require(!burst_map_read(&again, out.p, out.n));
 	require(again.points.n == map.points.n && again.first == map.first);
-	require(again.events.n == map.events.n);
+	require(again.events.n == map.events.n && again.paths.n == map.paths.n);
+	require(!map.paths.n || !memcmp(again.paths.p, map.paths.p, map.paths.n));
 	require(!strcmp(burst_map_path(out.p, out.n), map.path));
 	for (size_t i = 0; i < map.points.n; i++)
 		require(again.points.p[i].procedure == map.points.p[i].procedure &&

@@ -9,7 +9,7 @@
 /* One burst that touches an address of objects that inputs may have. */
 static void make_trace(struct buf *out)
 {
-	struct trace_site site = {1, 0x1000, 0x1000, TRACE_LOAD, 8};
+	struct trace_site site = {1, 0x1000, 0x1000, TRACE_LOAD, 8, NULL};
 	struct trace_reference touched[] = {{0, 0x1000}, {0, 0x1010}, {0, 0x2000}};
 	struct trace_writer w = {0};
 

@@ -7,6 +7,9 @@ static void copy_part(struct trace_reader *r, struct buf *out)
 	struct trace_writer w = {0};
 	struct trace_burst b;
 
+	for (size_t i = 0; i < r->sites.n; i++)
+		require(!r->sites.p[i].path ||
+			(r->sites.p[i].kind == TRACE_PATH && r->sites.p[i].path->n));
 	while (trace_reader_next(r, &b) > 0)
 		trace_writer_put(&w, &b);
 	trace_writer_end(&w, r->sites.p, (uint32_t)r->sites.n, r->lost, out);

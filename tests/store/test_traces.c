@@ -7,9 +7,9 @@
 #define LIB         0x2222222222222222
 
 static const struct trace_site sites[] = {
-	{LIB, 0x1000, 0x1010, TRACE_LOAD, 8},
-	{EXE, 0x5000, 0x5004, TRACE_STORE, 4},
-	{EXE, 0x4000, 0x3ff0, TRACE_LOAD | TRACE_STORE, 64},
+	{LIB, 0x1000, 0x1010, TRACE_LOAD, 8, NULL},
+	{EXE, 0x5000, 0x5004, TRACE_STORE, 4, NULL},
+	{EXE, 0x4000, 0x3ff0, TRACE_LOAD | TRACE_STORE, 64, NULL},
 };
 static const struct trace_reference first[] = {
 	{0, 0x7fff00001000}, {1, 0x600000}, {0, 0x7fff00001008}, {2, UINT64_MAX}, {2, 0}};
@@ -73,6 +73,40 @@ static void packs(void **state)
 	buf_deinit(&b);
 }
 
+/* Paths have shapes, unless nobody knows them. */
+static void paths_have_shapes(void **state)
+{
+	static const uint64_t blocks[] = {0x5000, 0x5040, 0x5010};
+	static const struct path_shape shape = {PATH_AGAIN, PATH_NEXT, 3, blocks, 0x5000};
+	static const struct trace_site list[] = {
+		{EXE, 0x5000, 0x5018, TRACE_PATH, 0, &shape},
+		{EXE, 0x5000, 0x5018, TRACE_PATH, 0, NULL},
+		{EXE, 0x5000, 0x5004, TRACE_STORE, 4, NULL},
+	};
+	static const struct trace_reference path = {0, 17};
+	static const struct trace_burst burst = {7, 8, 1000, &path, 1};
+	static const uint8_t want[] = {0x01, 0x01, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11,
+		0x03, 0x00, 0x80, 0xa0, 0x01, 0x18, 0x07, 0x00, 0x01, 0x01, 0x02, 0x03, 0x00, 0xc0,
+		0x00, 0x50, 0x70, 0x00, 0x00, 0x18, 0x07, 0x00, 0x00, 0x00, 0x00, 0x04, 0x02, 0x04,
+		0x00, 0x01, 0x07, 0x08, 0xe8, 0x07, 0x01, 0x00, 0x11};
+	struct trace_writer w = {0};
+	struct trace_reader r;
+	struct buf b = {0};
+
+	(void)state;
+	trace_writer_put(&w, &burst);
+	trace_writer_end(&w, list, COUNT(list), 0, &b);
+	assert_bytes(&b, want, sizeof want);
+	assert_whole(&blob_trace, &b);
+	assert_int_equal(trace_reader_init(&r, b.p, b.n), 0);
+	assert_int_equal(trace_reader_part(&r), 1);
+	assert_int_equal(path_shape_compare(r.sites.p[0].path, &shape), 0);
+	assert_null(r.sites.p[1].path);
+	assert_null(r.sites.p[2].path);
+	trace_reader_deinit(&r);
+	buf_deinit(&b);
+}
+
 /* Databases hold these bytes: a change would make them unreadable. */
 static void bytes_are_fixed(void **state)
 {
@@ -105,6 +139,9 @@ static void refused(void **state)
 			PART "\x01\x00\x00\x00\x01\x08\x00\x01\x01\x01\x00\x01\x01\x00", 24},
 		{"more references than bytes",
 			PART "\x01\x00\x00\x00\x01\x08\x00\x01\x01\x01\x00\x02\x00\x00", 24},
+		{"a path of no blocks", PART "\x01\x00\x00\x00\x07\x00\x01\x00\x00\x00\x00\x00",
+			22},
+		{"a path that is half known", PART "\x01\x00\x00\x00\x07\x00\x02\x00\x00", 19},
 		{"something follows", PART "\x01\x00\x00\x00\x01\x08\x00\x00\x00", 19},
 	};
 
@@ -139,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packs),
+		cmocka_unit_test(paths_have_shapes),
 		cmocka_unit_test(bytes_are_fixed),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(merges),
