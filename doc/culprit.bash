@@ -74,7 +74,7 @@ _culprit() {
 	case ${COMP_WORDS[1]} in
 	record)
 		_culprit_sampling "$previous" "$word" && return
-		options="$sampling -a -g -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --bursts --boring --all-checks --paths --full --metric --context --libs --atomic --per-thread --refine --counted"
+		options="$sampling -a -g -p -t -D -q --all-cpus --pid --tid --delay --no-inherit --quiet --exact --bursts --payload --boring --all-checks --checks --no-objects --paths --full --metric --context --libs --atomic --per-thread --refine --counted"
 		[[ $word == -* ]] || COMPREPLY=($(compgen -c -- "$word"))
 		;;
 	daemon)

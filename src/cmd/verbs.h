@@ -53,7 +53,8 @@
 		"checks\n"                                                                         \
 		"                      after every N (default 100000:500), or for a share of\n"    \
 		"                      the time (2%); all; never (streams)\n"                      \
-		"      --payload WHAT  with --bursts: refs (default), calls, values[=LIST]\n"      \
+		"      --payload WHAT  with --bursts: refs (default), calls, paths, "              \
+		"values[=LIST]\n"                                                                  \
 		"      --boring K      with --bursts: not in loops with K references (default "    \
 		"4)\n"                                                                             \
 		"      --all-checks    with --bursts: at all entries and in all loops\n"           \

@@ -5,7 +5,9 @@
  */
 #include "rt/burst.h"
 
+#include <errno.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "rt/runtime.h"
 #include "rt/sys.h"
@@ -142,28 +144,45 @@ static void next_chunk(struct burst_thread *t, uint64_t me)
 	__atomic_store_n(&f->state[number], BURST_TAKEN, __ATOMIC_SEQ_CST);
 }
 
+/* A file that nobody prepared is empty: its pages would end the program by SIGBUS. */
+static long map_file(long fd)
+{
+	struct stat st;
+	long result = sys_call(SYS_fstat, fd, (long)&st, 0, 0);
+
+	if (sys_failed(result))
+		return result;
+	if (st.st_size < BURST_PAGE)
+		return -EBADMSG;
+	result = sys_map(0, WINDOW, MAP_NORESERVE, fd, 0);
+	if (sys_failed(result) || ((struct burst_file *)result)->magic == BURST_MAGIC)
+		return result;
+	sys_unmap((uint64_t)result, WINDOW);
+	return -EBADMSG;
+}
+
 /*
  * The whole file as it may become, seen by all threads of the process: what a page costs when it
- * is touched first, it costs once.
+ * is touched first, it costs once. Without it the program runs on and records nothing.
  */
 static struct burst_file *open_window(void)
 {
-	struct burst_file **shared = &image_memory()->file, *none = NULL, *file;
+	struct burst_file **shared = &image_memory()->file, *none = NULL;
 	long fd, at;
 
 	if (*shared)
 		return *shared;
 	fd = sys_open(rt_header.path);
-	if (sys_failed(fd))
+	at = sys_failed(fd) ? fd : map_file(fd);
+	if (!sys_failed(fd))
+		sys_close(fd);
+	if (sys_failed(at)) {
+		rt_complain_of_bursts(rt_header.path, at);
 		return NULL;
-	at = sys_map(0, WINDOW, MAP_NORESERVE, fd, 0);
-	sys_close(fd);
-	if (sys_failed(at))
-		return NULL;
-	file = (struct burst_file *)at;
-	if (file->magic == BURST_MAGIC && __atomic_compare_exchange_n(shared, &none, file, false,
-						  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return file;
+	}
+	if (__atomic_compare_exchange_n(shared, &none, (struct burst_file *)at, false,
+		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return (struct burst_file *)at;
 	sys_unmap((uint64_t)at, WINDOW);
 	return none;
 }

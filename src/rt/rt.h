@@ -138,7 +138,8 @@ struct rt_process {
 	uint64_t magic;
 	uint64_t meters;     /* address of a struct rt_meters (meter.h); 0: nobody measured yet */
 	uint64_t complained; /* that something cannot be measured */
-	uint64_t spare[5];
+	uint64_t burstless;  /* the same of bursts that find no file */
+	uint64_t spare[4];
 	struct rt_word words[RT_WORD_NONE]; /* those before RT_WORD_IMAGES are not used */
 };
 

@@ -30,6 +30,8 @@ long rt_make_room(long fd, uint64_t from, uint64_t to) RT_HIDDEN;
 
 /* Says in one line that the process does not count into a file; the error is -errno. */
 void rt_complain(const char *path, long error) RT_HIDDEN;
+/* The same of bursts, once in a process. */
+void rt_complain_of_bursts(const char *path, long error) RT_HIDDEN;
 /* Says once in a process that a thread does not measure. */
 void rt_complain_of_event(long error) RT_HIDDEN;
 

@@ -37,6 +37,14 @@ void rt_complain(const char *path, long error)
 	say("culprit: cannot count into ", path, error, "); this process runs on without\n");
 }
 
+void rt_complain_of_bursts(const char *path, long error)
+{
+	struct rt_process *p = rt_process();
+
+	if (!p || !__atomic_exchange_n(&p->burstless, 1, __ATOMIC_RELAXED))
+		rt_complain(path, error);
+}
+
 void rt_complain_of_event(long error)
 {
 	struct rt_process *p = rt_process();

@@ -304,3 +304,48 @@ normalise() {
 	[ "$status" = 2 ]
 	[[ $output == *"record --bursts"* ]]
 }
+
+# Who runs an edited copy by hand has a file of bursts that nobody prepared, or none, or another's.
+@test "without its file an edited copy runs on, and says so once" {
+	need_namespaces
+	compile hands -pthread <<-'END'
+		#include <pthread.h>
+		#include <stdio.h>
+		static volatile long cells[64];
+		static void *work(void *arg) {
+			for (int i = 0; i < 20000; i++) {
+				cells[i & 63]++; cells[i * 5 & 63]++; cells[i * 7 & 63]++;
+			}
+			return arg;
+		}
+		int main(void) {
+			pthread_t t[8];
+			for (int i = 0; i < 8; i++)
+				pthread_create(&t[i], NULL, work, NULL);
+			for (int i = 0; i < 8; i++)
+				pthread_join(t[i], NULL);
+			puts("done");
+		}
+	END
+	"$CULPRIT" record --bursts=1000:50 --no-objects -q -o "$db" -- ./hands
+	copy=$(grep -l hands "$XDG_CACHE_HOME"/culprit/edited/*/*/map)
+	copy=${copy%/map}
+	stands() {
+		run --separate-stderr "$copy/image"
+		[ "$status" = 0 ]
+		[ "$output" = "done" ]
+		[ "$(grep -c "^culprit: cannot count into $copy/counts (error 74)" <<<"$stderr")" = 1 ]
+		[ "$(wc -l <<<"$stderr")" = 1 ]
+	}
+	: >"$copy/counts"
+	stands
+	truncate -s 131071 "$copy/counts"
+	stands
+	truncate -s 10000000 "$copy/counts"
+	stands
+	rm "$copy/counts"
+	stands
+	# And goes on to work where it is asked for.
+	"$CULPRIT" record --bursts=1000:50 --no-objects -q -o "$db" -- ./hands 2>err
+	! grep -q 'cannot count' err
+}
