@@ -141,8 +141,12 @@ _culprit() {
 		options="-i -P --input --port --listen --token-file --host --help"
 		;;
 	streams)
+		[[ $previous == --by ]] && {
+			COMPREPLY=($(compgen -W "context" -- "$word"))
+			return
+		}
 		_culprit_report "$previous" "$word" && return
-		options="$report -n --rows --length --coverage --heat --compare"
+		options="$report -n --rows --length --coverage --heat --compare --by --offline --raw"
 		;;
 	values)
 		case $previous in

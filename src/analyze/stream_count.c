@@ -25,6 +25,9 @@ struct stream_count {
 	uint32_t *first; /* by text: its occurrences there, + 1 */
 	VEC(struct occurrence) occurrences;
 	VEC(uint32_t) texts;
+	stream_found_fn *found;
+	void *arg;
+	uint64_t before; /* symbols before the window */
 };
 
 /* From the last on, so that the lists begin with the first. */
@@ -66,6 +69,8 @@ static void count_occurrences(struct stream_count *c, size_t starts)
 				continue;
 			memset(c->given + o->at, true, o->length);
 			c->counts[*text]++;
+			if (c->found)
+				c->found(c->arg, *text, c->before + o->at, o->length);
 		}
 		c->first[*text] = 0;
 	}
@@ -85,6 +90,13 @@ static void count_window(struct stream_count *c, bool cut)
 	memmove(c->window.p, c->window.p + starts, c->window.n * sizeof *c->window.p);
 	memmove(c->given, c->given + starts, c->window.n);
 	memset(c->given + c->window.n, false, starts);
+	c->before = cut ? 0 : c->before + starts;
+}
+
+void stream_count_tell(struct stream_count *c, stream_found_fn *fn, void *arg)
+{
+	c->found = fn;
+	c->arg = arg;
 }
 
 void stream_count_add(struct stream_count *c, uint32_t symbol)

@@ -18,6 +18,10 @@ struct stream_count *stream_count_create(
 	const struct stream_trie *trie, uint32_t texts, uint32_t longest);
 void stream_count_destroy(struct stream_count *c);
 
+/* Whom to tell of each occurrence: where it begins, by symbols since the sequence was cut. */
+typedef void stream_found_fn(void *arg, uint32_t text, uint64_t at, uint32_t length);
+void stream_count_tell(struct stream_count *c, stream_found_fn *fn, void *arg);
+
 void stream_count_add(struct stream_count *c, uint32_t symbol); /* a terminal or a cut */
 /* At the end; by text, from 1 on. */
 const uint64_t *stream_count_end(struct stream_count *c);

@@ -32,6 +32,9 @@ struct streams {
 	struct hmap pieces;
 	struct stream_trie *trie; /* what is looked for: streams, + 1 */
 	stream_list all;
+	/* As they were counted last: the trie then, and what became of its texts, + 1, or 0. */
+	struct stream_trie *counted;
+	VEC(uint32_t) became;
 	text_list texts;      /* by stream: its terminals */
 	VEC(uint32_t) window; /* a burst */
 	struct streams_summary summary;
@@ -267,12 +270,16 @@ static void keep_hottest(struct streams *s, double least, double coverage)
 	for (uint32_t i = 0; i < s->all.n; i++)
 		order[i] = i;
 	qsort_r(order, s->all.n, sizeof *order, by_heat, s);
-	stream_trie_destroy(s->trie);
+	stream_trie_destroy(s->counted);
+	s->counted = s->trie;
 	s->trie = stream_trie_create();
+	vec_reserve(&s->became, s->all.n + 1);
+	s->became.n = s->all.n;
 	for (size_t i = 0; i < s->all.n; i++) {
 		const struct stream *x = &s->all.p[order[i]];
 		uint32_t *text = s->texts.p[order[i]];
 
+		s->became.p[order[i]] = 0;
 		if (x->occurrences < 2 || (double)x->heat < least || sum >= most) {
 			free(text);
 			continue;
@@ -280,6 +287,7 @@ static void keep_hottest(struct streams *s, double least, double coverage)
 		sum += (double)x->heat;
 		*vec_add(&texts) = text;
 		*vec_add(&all) = *x;
+		s->became.p[order[i]] = (uint32_t)all.n;
 		stream_trie_add(s->trie, text, x->length, (uint32_t)all.n);
 	}
 	free(order);
@@ -346,6 +354,57 @@ static void describe(struct streams *s)
 	}
 }
 
+/* ---- occurrences ---- */
+
+struct occurring {
+	struct streams *streams;
+	struct stream_count *count;
+	VEC(size_t) events; /* of the burst: its references */
+	VEC(struct streams_occurrence) list;
+	streams_occurrences_fn *fn;
+	void *arg;
+};
+
+static void note_occurrence(void *arg, uint32_t text, uint64_t at, uint32_t length)
+{
+	struct occurring *o = arg;
+	uint32_t stream = o->streams->became.p[text - 1];
+
+	if (stream)
+		*vec_add(&o->list) = (struct streams_occurrence){
+			stream - 1, o->events.p[at], o->events.p[at + length - 1]};
+}
+
+static int find_occurrences(
+	void *arg, const struct trace_site *sites, uint32_t part, const struct trace_burst *b)
+{
+	struct occurring *o = arg;
+
+	o->events.n = o->list.n = 0;
+	for (size_t i = 0; i < b->n; i++)
+		if (trace_is_reference(sites[b->references[i].site].kind))
+			*vec_add(&o->events) = i;
+	vec_each (i, &o->events)
+		stream_count_add(o->count, stream_number(o->streams->numbers, sites, part, b, *i));
+	stream_count_add(o->count, GRAMMAR_CUT);
+	return o->fn(o->arg, sites, b, o->list.p, o->list.n);
+}
+
+int streams_each_occurrence(struct streams *s, streams_occurrences_fn *fn, void *arg, struct err *e)
+{
+	struct occurring o = {.streams = s, .fn = fn, .arg = arg};
+	uint64_t lost;
+	int rc;
+
+	o.count = stream_count_create(s->counted, (uint32_t)s->became.n, s->options.longest);
+	stream_count_tell(o.count, note_occurrence, &o);
+	rc = streams_each_burst(s->sel, find_occurrences, &o, &lost, e);
+	stream_count_destroy(o.count);
+	vec_deinit(&o.events);
+	vec_deinit(&o.list);
+	return rc;
+}
+
 /* ---- from outside ---- */
 
 /* What it was made from is not needed any more. */
@@ -409,6 +468,8 @@ void streams_destroy(struct streams *s)
 	grammar_deinit(&s->grammar);
 	stream_numbers_destroy(s->numbers);
 	stream_trie_destroy(s->trie);
+	stream_trie_destroy(s->counted);
+	vec_deinit(&s->became);
 	vec_deinit(&s->all);
 	vec_deinit(&s->texts);
 	vec_deinit(&s->window);

@@ -64,4 +64,16 @@ typedef int streams_burst_fn(
 int streams_each_burst(
 	struct selection *sel, streams_burst_fn *fn, void *arg, uint64_t *lost, struct err *e);
 
+/* A hot stream in a burst: its number in streams_all, and its first and last event. */
+struct streams_occurrence {
+	size_t stream;
+	size_t first, last;
+};
+
+/* Each burst again, with what occurs in it, in no order. */
+typedef int streams_occurrences_fn(void *arg, const struct trace_site *sites,
+	const struct trace_burst *b, const struct streams_occurrence *list, size_t n);
+int streams_each_occurrence(
+	struct streams *s, streams_occurrences_fn *fn, void *arg, struct err *e);
+
 #endif

@@ -1,7 +1,8 @@
 /*
  * The payload of calls and returns: procedures that are entered and left, and calls, each without a
  * word. Calls through pointers enter first copies, whose check leads to the second's first
- * instruction: there it is seen that a procedure is entered.
+ * instruction: there it is seen that a procedure is entered. Also with references, so that these
+ * have calling contexts (analyze/burst_stacks.h).
  */
 #include "burst/burst_internal.h"
 #include "burst/payload.h"
@@ -40,14 +41,18 @@ static bool is_entered_only(const struct flow *flow, uint32_t block)
 	return true;
 }
 
-static void put(struct burst *b, struct edit_function *twin, const bool *boring)
+static void put_entry(struct burst *b, struct edit_function *twin)
+{
+	uint32_t entry = flow_block_at(twin->flow, twin->flow->entry);
+
+	if (is_entered_only(twin->flow, entry))
+		put_event(b, twin, twin->flow->blocks[entry].first, TRACE_ENTER);
+}
+
+static void put_calls(struct burst *b, struct edit_function *twin)
 {
 	const struct flow *flow = twin->flow;
-	uint32_t entry = flow_block_at(flow, flow->entry);
 
-	(void)boring; /* they have no calls */
-	if (is_entered_only(flow, entry))
-		put_event(b, twin, flow->blocks[entry].first, TRACE_ENTER);
 	for (uint32_t k = 0; k < flow->nblocks; k++) {
 		uint32_t last = flow->blocks[k].first + flow->blocks[k].count - 1;
 		uint8_t kind = flow->insns[last].kind;
@@ -59,4 +64,22 @@ static void put(struct burst *b, struct edit_function *twin, const bool *boring)
 	}
 }
 
+static void put(struct burst *b, struct edit_function *twin, const bool *boring)
+{
+	(void)boring; /* they have no calls */
+	put_entry(b, twin);
+	put_calls(b, twin);
+}
+
 const struct payload payload_calls = {.name = "calls", .words = "calls and returns", .put = put};
+
+/* What stands before one instruction runs in this order. */
+static void put_with_references(struct burst *b, struct edit_function *twin, const bool *boring)
+{
+	put_entry(b, twin);
+	payload_references.put(b, twin, boring);
+	put_calls(b, twin);
+}
+
+const struct payload payload_references_calls = {
+	.name = "refs+calls", .words = "references, calls and returns", .put = put_with_references};

@@ -8,6 +8,7 @@
 static const struct payload *const payloads[] = {
 	&payload_references,
 	&payload_calls,
+	&payload_references_calls,
 	&payload_paths,
 	&payload_values,
 };
@@ -27,6 +28,6 @@ int payload_find(const char *text, const struct payload **out, const char **more
 		*out = p;
 		return *more ? p->check(*more, e) : 0;
 	}
-	return err_set(
-		e, -EINVAL, "'%s' can not be recorded: refs, calls, paths or values can", text);
+	return err_set(e, -EINVAL,
+		"'%s' can not be recorded: refs, calls, refs+calls, paths or values can", text);
 }

@@ -1,6 +1,6 @@
 /*
  * What bursts record: a table of payloads. Each puts points into the second copy of a function, and
- * has a name by which it is asked for ("refs", "calls", "paths", "values").
+ * has a name by which it is asked for ("refs", "calls", "refs+calls", "paths", "values").
  */
 #ifndef CULPRIT_BURST_PAYLOAD_H
 #define CULPRIT_BURST_PAYLOAD_H
@@ -32,7 +32,8 @@ struct payload {
 	void (*end)(struct burst *b);
 };
 
-extern const struct payload payload_references, payload_calls, payload_paths, payload_values;
+extern const struct payload payload_references, payload_calls, payload_references_calls,
+	payload_paths, payload_values;
 
 /* "values=loads": the payload, and what is said behind its name (NULL: nothing). -EINVAL. */
 int payload_find(const char *text, const struct payload **out, const char **more, struct err *e);

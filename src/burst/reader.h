@@ -1,8 +1,8 @@
 /*
  * Reads the file of bursts (rt/burst.h) while programs write to it, and what is left at the end.
  * Pages that nobody has touched yet are dear, so chunks that were read are used again; what is kept
- * of them is a profile of store/traces.h. Reading trusts nothing: programs may have been killed, and
- * may write anything.
+ * of them is a profile of store/traces.h. Reading trusts nothing: programs may have been killed,
+ * and may write anything.
  */
 #ifndef CULPRIT_BURST_READER_H
 #define CULPRIT_BURST_READER_H

@@ -10,6 +10,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define ROWS_DEFAULT 10
 #define LINES_MOST   16 /* of a stream */
@@ -36,7 +37,8 @@ static uint64_t rows_of(const struct streams_view *v)
 
 /* ---- JSON ---- */
 
-static void put_stream(struct json *j, struct streams_view *v, const struct stream *s)
+static void put_stream(
+	struct json *j, struct streams_view *v, size_t number, const struct stream *s)
 {
 	char name[600];
 
@@ -61,6 +63,8 @@ static void put_stream(struct json *j, struct streams_view *v, const struct stre
 		json_close(j);
 	}
 	json_close(j);
+	if (v->contexts)
+		streams_contexts_json(v, number, j);
 	json_close(j);
 }
 
@@ -82,7 +86,7 @@ static void print_json(struct streams_view *v)
 	json_key(&j, "streams");
 	json_open(&j, '[');
 	for (uint64_t i = 0; i < rows_of(v); i++)
-		put_stream(&j, v, &list[i]);
+		put_stream(&j, v, i, &list[i]);
 	json_close(&j);
 	streams_advice_json(v, &j);
 	json_close(&j);
@@ -133,22 +137,30 @@ static void print_run(struct streams_view *v, const struct stream *s, uint32_t *
 	*i += n;
 }
 
-static void print_stream(struct streams_view *v, size_t rank, const struct stream *s)
+static void print_raw(struct streams_view *v, const struct stream *s)
+{
+	uint32_t i = 0;
+
+	for (uint32_t lines = 0; i < s->length && lines < LINES_MOST; lines++)
+		print_run(v, s, &i);
+	if (i < s->length)
+		printf("      ... %" PRIu32 " more (--json has them all)\n", s->length - i);
+}
+
+static void print_stream(struct streams_view *v, size_t number, const struct stream *s)
 {
 	uint64_t all = streams_summary(v->streams)->references;
 
 	printf("\n%4zu  %5.2f%%  %" PRIu32 " references, %" PRIu64 " times, in %" PRIu32
 	       " cache lines (%" PRIu32 " would do)\n",
-		rank, 100 * share_of(s->heat, all), s->length, s->occurrences, s->lines, s->least);
-	if (!v->raw) {
+		number + 1, 100 * share_of(s->heat, all), s->length, s->occurrences, s->lines,
+		s->least);
+	if (v->raw)
+		print_raw(v, s);
+	else
 		streams_chain_print(v, s);
-		return;
-	}
-	uint32_t i = 0;
-	for (uint32_t lines = 0; i < s->length && lines < LINES_MOST; lines++)
-		print_run(v, s, &i);
-	if (i < s->length)
-		printf("      ... %" PRIu32 " more (--json has them all)\n", s->length - i);
+	if (v->contexts)
+		streams_contexts_print(v, number);
 }
 
 static void print_text(struct streams_view *v)
@@ -158,7 +170,7 @@ static void print_text(struct streams_view *v)
 	streams_all(v->streams, &list);
 	print_summary(v);
 	for (uint64_t i = 0; i < rows_of(v); i++)
-		print_stream(v, i + 1, &list[i]);
+		print_stream(v, i, &list[i]);
 	if (!v->raw)
 		streams_advice_print(v);
 	report_epochs_note(&v->report);
@@ -172,7 +184,8 @@ enum {
 	STREAMS_HEAT,
 	STREAMS_COMPARE,
 	STREAMS_RAW,
-	STREAMS_OFFLINE
+	STREAMS_OFFLINE,
+	STREAMS_BY
 };
 
 static int streams_option(void *arg, int c, const char *value)
@@ -198,6 +211,11 @@ static int streams_option(void *arg, int c, const char *value)
 	case STREAMS_OFFLINE:
 		v->options.offline = true;
 		return 0;
+	case STREAMS_BY:
+		if (strcmp(value, "context"))
+			return cmd_usage("streams", "--by: '%s' is not context", value);
+		v->by_context = true;
+		return 0;
 	case STREAMS_COVERAGE:
 		if (parse_share(value, &v->options.coverage) < 0)
 			return cmd_usage("streams", "--coverage: '%s' is no share", value);
@@ -218,6 +236,7 @@ static int parse(struct streams_view *v, int argc, char **argv)
 		{"heat", required_argument, NULL, STREAMS_HEAT},
 		{"compare", required_argument, NULL, STREAMS_COMPARE},
 		{"raw", no_argument, NULL, STREAMS_RAW},
+		{"by", required_argument, NULL, STREAMS_BY},
 		{"offline", no_argument, NULL, STREAMS_OFFLINE}, {0}};
 	static const struct report_verb verb = {
 		"streams", ":n:" REPORT_SHORT, options, streams_option};
@@ -251,6 +270,8 @@ static int report(struct streams_view *v, struct err *e)
 		rc = things_create(v->report.sel, &v->things, e);
 	if (!rc && v->things)
 		rc = streams_advice_make(v, e);
+	if (!rc && v->by_context)
+		rc = stream_contexts_create(v->streams, &v->contexts, e);
 	if (!rc && v->compare)
 		rc = compare(v, e);
 	if (rc)
@@ -276,6 +297,7 @@ int cmd_streams(int argc, char **argv)
 		code = cmd_fail(&e);
 	streams_advice_deinit(&v);
 	things_destroy(v.things);
+	stream_contexts_destroy(v.contexts);
 	streams_destroy(v.streams);
 	report_deinit(&v.report);
 	return code;

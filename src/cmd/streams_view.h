@@ -1,11 +1,12 @@
 /* What the files of `culprit streams` share: streams.c has the streams, streams_chain.c how one is
- * written, streams_advice.c what to do about the data. */
+ * written, streams_contexts.c who walks it, streams_advice.c what to do about the data. */
 #ifndef CULPRIT_CMD_STREAMS_VIEW_H
 #define CULPRIT_CMD_STREAMS_VIEW_H
 
 #include "analyze/advice_fields.h"
 #include "analyze/advice_prefetch.h"
 #include "analyze/advice_together.h"
+#include "analyze/stream_contexts.h"
 #include "analyze/streams.h"
 #include "analyze/things.h"
 #include "base/json.h"
@@ -27,6 +28,8 @@ struct streams_view {
 	const char *compare; /* another database; NULL: none */
 	double overlap;
 	bool raw; /* addresses as they are */
+	bool by_context;
+	struct stream_contexts *contexts;
 };
 
 /* Where an instruction is: "procedure+0x12". */
@@ -39,6 +42,10 @@ void streams_chain_print(struct streams_view *v, const struct stream *s);
 /* The keys of each reference that say what it was. */
 void streams_chain_json(
 	struct streams_view *v, const struct stream_reference *r, struct json *j, bool first);
+
+/* In which calling contexts a stream occurs, by its number. */
+void streams_contexts_print(struct streams_view *v, size_t stream);
+void streams_contexts_json(struct streams_view *v, size_t stream, struct json *j);
 
 int streams_advice_make(struct streams_view *v, struct err *e);
 void streams_advice_print(struct streams_view *v);

@@ -53,8 +53,8 @@
 		"checks\n"                                                                         \
 		"                      after every N (default 100000:500), or for a share of\n"    \
 		"                      the time (2%); all; never (streams)\n"                      \
-		"      --payload WHAT  with --bursts: refs (default), calls, paths, "              \
-		"values[=LIST]\n"                                                                  \
+		"      --payload WHAT  with --bursts: refs (default), calls, refs+calls, paths,\n" \
+		"                      values[=LIST]\n"                                            \
 		"      --boring K      with --bursts: not in loops with K references (default "    \
 		"4)\n"                                                                             \
 		"      --all-checks    with --bursts: at all entries and in all loops\n"           \
@@ -169,6 +169,9 @@
 		"      --coverage S    share of all references that shall be hot (default 90%)\n"  \
 		"      --heat S        and that each stream must have (default 0.1%)\n"            \
 		"      --compare FILE  how much of it another database has, too\n"                 \
+		"      --by context    also in which calling contexts (--payload refs+calls)\n"    \
+		"      --offline       what repeats, by Re-Pair instead of Sequitur\n"             \
+		"      --raw           instructions and addresses, no advice\n"                    \
 		"  -n, --rows N        at most N streams (default 10)\n" REPORT_USAGE)             \
 	X(stats, "how much procedures vary over many runs",                                        \
 		"usage: culprit stats [options] DATABASE...\n"                                     \

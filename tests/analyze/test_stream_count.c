@@ -57,11 +57,50 @@ static void goes_on(void **state)
 	assert_counts(texts, "cdefgab", 30000, (uint64_t[]){29999, 1});
 }
 
+static void add_found(void *arg, uint32_t text, uint64_t at, uint32_t length)
+{
+	uint64_t *sums = arg;
+
+	sums[0]++;
+	sums[1] += at * text;
+	assert_int_equal(length, 3);
+}
+
+/* Places count from the last cut, also of what is longer than what is looked at in one go. */
+static void tells(void **state)
+{
+	struct stream_trie *trie = stream_trie_create();
+	struct stream_count *c;
+	uint64_t sums[2] = {0}, want = 0;
+
+	(void)state;
+	stream_trie_add(trie, (const uint32_t[]){'b', 'c', 'd'}, 3, 1);
+	stream_trie_add(trie, (const uint32_t[]){'x', 'y', 'z'}, 3, 2);
+	c = stream_count_create(trie, 2, 8);
+	stream_count_tell(c, add_found, sums);
+	for (const char *p = "abcd|bcdxyz|xbcd|"; *p; p++)
+		stream_count_add(c, *p == '|' ? GRAMMAR_CUT : (uint32_t)*p);
+	assert_int_equal(sums[0], 4);
+	assert_int_equal(sums[1], 1 + 0 + 2 * 3 + 1);
+	memset(sums, 0, sizeof sums);
+	for (uint64_t i = 0; i < 50000; i++) {
+		for (const char *p = "abcd"; *p; p++)
+			stream_count_add(c, (uint32_t)*p);
+		want += 4 * i + 1;
+	}
+	stream_count_end(c);
+	assert_int_equal(sums[0], 50000);
+	assert_int_equal(sums[1], want);
+	stream_count_destroy(c);
+	stream_trie_destroy(trie);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_wins),
 		cmocka_unit_test(goes_on),
+		cmocka_unit_test(tells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -335,5 +335,5 @@ mixed() { # [OPTION...]
 	[[ $output == *"paths takes nothing"* ]]
 	run "$CULPRIT" record --bursts --payload trails -- true
 	[ "$status" = 2 ]
-	[[ $output == *"refs, calls, paths or values"* ]]
+	[[ $output == *"refs, calls, refs+calls, paths or values"* ]]
 }

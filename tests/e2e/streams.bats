@@ -165,3 +165,79 @@ walker() { # [OPTION...]
 	jq -e '.streams | length == 1 and .[0].length == 45 and .[0].occurrences >= 298' out
 	jq -e '.data[0] | .type == "Tree" and .objects == 15 and .size == 24 and (.path | contains("plant(int) > get_tree()"))' out
 }
+
+@test "who walks a stream: calling contexts, where calls are recorded along" {
+	need_namespaces
+	gcc -O2 -g -fno-inline -x c -o callers - <<-'END'
+		#include <stdio.h>
+		#include <stdlib.h>
+		struct node { struct node *next; long value; };
+		static struct node nodes[20];
+		static volatile long noise;
+		long walk(struct node *n) {
+			long sum = 0;
+			for (; n; n = n->next) { sum += n->value; n->value ^= sum & 1; }
+			return sum + 1;
+		}
+		long left(long sum) { for (int i = 0; i < 10; i++) sum += walk(nodes); return sum + noise++; }
+		long right(long sum) { for (int i = 0; i < 10; i++) sum ^= walk(nodes); return sum - noise++; }
+		int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b + (right(1) == 0); }
+		int main(int argc, char **argv) {
+			long sum = 0;
+			for (int i = 0; i < 20; i++)
+				nodes[i] = (struct node){i < 19 ? &nodes[i + 1] : 0, i};
+			for (int i = 0; i < atoi(argv[1]); i++) {
+				int two[] = {2, 1};
+				sum += left(i);
+				if (i % 3 == 0)
+					sum += right(i);
+				if (i % 10 == 0)
+					qsort(two, 2, sizeof *two, compare);
+			}
+			printf("%ld\n", sum);
+			return 0;
+		}
+	END
+	./callers 300 >want
+	"$CULPRIT" record --bursts=all --boring 0 --payload refs+calls -q -o "$db" -- ./callers 300 >got
+	cmp want got
+	"$CULPRIT" streams -i "$db" --by context --json >out
+	# All occurrences have a context, and one that begins where the program does.
+	jq -e '.streams | length > 0 and all(.occurrences == ([.contexts[].occurrences] | add))' out
+	jq -e '[.streams[].contexts[]] | all(.path[:2] == ["_start", "main"])' out
+	jq -e '[.streams[].contexts[]] | all((.path | length) == (.frames | length))' out
+	jq -r '.streams[] | select(all(.references[]; .what | startswith("walk+"))) |
+		.contexts[] | "\(.occurrences) \(.path | join(">"))"' out |
+		awk '{ sum[$2 ~ />compare>right/ ? "compare" : $2 ~ /main>right/ ? "right" : $2 ~ /main>left/ ? "left" : "odd"] += $1 }
+			END { for (k in sum) print k, sum[k] }' | sort >sums
+	cat sums
+	# 3,000 walks in left, 1,000 in right, 300 in right for the library.
+	left=$(awk '$1 == "left" { print $2 }' sums)
+	between "$(awk -v l="$left" '$1 == "right" { print l / $2 }' sums)" 2.9 3.1
+	between "$(awk -v l="$left" '$1 == "compare" { print l / $2 }' sums)" 9.5 10.5
+	! grep -q odd sums
+	# Nothing of the library is recorded: it may lie between.
+	jq -e '[.streams[].contexts[] | select(.path | index("compare")) | .frames[.path | index("compare")].gap] |
+		length > 0 and all' out
+	jq -e '[.streams[].contexts[] | select(.path[-1] == "left") | .frames[-1].gap] | length > 0 and (any | not)' out
+	"$CULPRIT" streams -i "$db" --by context --raw | grep -q '^ .*%  _start > main \.\.\. compare > right'
+	# What is only known in part belongs to what it can only be a part of.
+	"$CULPRIT" record --bursts=400:800 --boring 0 --payload refs+calls -q -o part -- ./callers 300 >/dev/null
+	"$CULPRIT" streams -i part --by context --json |
+		jq -e '.streams | length > 0 and all(.occurrences == ([.contexts[].occurrences] | add)) and
+			any(.[].contexts[]; .path | index("main"))'
+	# References are the same as without calls.
+	"$CULPRIT" record --bursts=all --boring 0 -q -o plain -- ./callers 300 >/dev/null
+	"$CULPRIT" streams -i plain --raw --compare "$db" --json | jq -e '.overlap > 0.99'
+}
+
+@test "calling contexts need calls" {
+	need_namespaces
+	"$CULPRIT" record --bursts=all --no-objects -q -o "$db" -- gzip --version >/dev/null
+	run "$CULPRIT" streams -i "$db" --by context
+	[ "$status" = 2 ]
+	[[ $output == *"--payload refs+calls"* ]]
+	run "$CULPRIT" streams -i "$db" --by caller
+	[ "$status" = 2 ]
+	[[ $output == *"is not context"* ]]
+}
