@@ -3,10 +3,11 @@
 # bench/program: what checks cost by where they stand; how far streams found in bursts agree with
 # those of a whole trace by nCheck:nInstr; and the same by where checks stand.
 #
-#   figures.sh [-n ROUNDS] [6] [7] [8] [PROGRAM...]
+#   figures.sh [-n ROUNDS] [6] [6i] [7] [8] [PROGRAM...]
 #
 # Figure 6 is user and system time of the usual jobs, the least of some rounds in turns, over the
-# same of the program as it is. Figures 7 and 8 are of short jobs (bench/program --short), whose
+# same of the program as it is; 6i is the same in instructions (callgrind) of short jobs, which do not
+# depend on who else uses the machine. Figures 7 and 8 are of short jobs (bench/program --short), whose
 # whole traces can be had; a program that makes more than MOST references there is not shown. HEAT
 # is the share of all references that a hot stream has at least (0.001).
 . "$(dirname "$0")/lib.sh"
@@ -16,7 +17,7 @@ shift $((OPTIND - 1))
 figures= names=
 for word; do
 	case $word in
-	[678]) figures+=" $word" ;;
+	[678] | 6i) figures+=" $word" ;;
 	*) names+=" $word" ;;
 	esac
 done
@@ -106,6 +107,56 @@ figure_6() {
 		"$(sort -g "$work/6.EC+L4" | tail -1) < 5 && $(geometric <"$work/6.EC+L4") < 3"
 	goal "bursts of 0.5%: at most 2 points more in the mean" \
 		"$(geometric <"$work/6.sampled") <= $(geometric <"$work/6.EC+L4") + 2"
+	echo
+}
+
+# ---- 6i: the same by counting ----
+
+# As the cache calls what was edited so.
+declare -A kept=([orig]=0-0 [EL]=1-0 [EC]=2-0 [EN]=3-0 [L4]=0-4 [L10]=0-10 [LN]=0-4294967295 [EC+L4]=2-4)
+
+# The job's program and what it is linked with, and, of a variant, the edited copies: "COPY FILE" each.
+copies() { # NAME VARIANT
+	local program file id copy
+	"$here/program" --short "$1" bash -c 'command -v "$1" >&2' bash
+	program=$(realpath "$(tail -1 "$(said "$1")")")
+	for file in "$program" $(ldd "$program" | sed -n 's|.*=> \(/[^ ]*\) .*|\1|p'); do
+		file=$(realpath "$file")
+		id=$(readelf -n "$file" 2>/dev/null | sed -n 's/.*Build ID: //p')
+		for copy in "$XDG_CACHE_HOME"/culprit/edited/*/"${id:-none}-bursts-${kept[$2]}-refs-0/image"; do
+			[ ! -e "$copy" ] || echo "$copy $file"
+		done
+	done
+}
+
+# A copy that finds no file of bursts checks and records nothing.
+instructions() { # NAME [COPY FILE]...
+	local name=$1
+	shift
+	"$here/program" --short "$name" "$root/tools/bind" "$@" -- valgrind --tool=callgrind \
+		--callgrind-out-file=/dev/null || die "$name: $(tail -1 "$(said "$name")")"
+	sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$(said "$name")" | tail -1
+}
+
+figure_6i() {
+	local name variant plain cell
+	echo "Figure 6, counted: instructions of short jobs that check and never record, over the program as it is, %"
+	echo
+	header program "plain, millions" "${variants[@]}"
+	for name in $names; do
+		plain=$(instructions "$name")
+		local cells=()
+		for variant in "${variants[@]}"; do
+			# shellcheck disable=SC2086
+			record "$work/counted" --short "$name" --bursts=never ${checks[$variant]}
+			# shellcheck disable=SC2046
+			cell=$(figure %.1f "100 * ($(instructions "$name" $(copies "$name" "$variant")) / $plain - 1)")
+			cells+=("$cell")
+			echo "$cell" >>"$work/6i.$variant"
+		done
+		row "$name" "$(figure %.1f "$plain / 1e6")" "${cells[@]}"
+	done
+	row "geometric mean" "" $(for variant in "${variants[@]}"; do geometric <"$work/6i.$variant"; echo; done)
 	echo
 }
 
