@@ -123,9 +123,9 @@ copies() { # NAME VARIANT
 	for file in "$program" $(ldd "$program" | sed -n 's|.*=> \(/[^ ]*\) .*|\1|p'); do
 		file=$(realpath "$file")
 		id=$(readelf -n "$file" 2>/dev/null | sed -n 's/.*Build ID: //p')
-		for copy in "$XDG_CACHE_HOME"/culprit/edited/*/"${id:-none}-bursts-${kept[$2]}-refs-0/image"; do
-			[ ! -e "$copy" ] || echo "$copy $file"
-		done
+		# The newest: other builds may have left theirs.
+		copy=$(ls -t "$XDG_CACHE_HOME"/culprit/edited/*/"${id:-none}-bursts-${kept[$2]}-refs-0/image" 2>/dev/null | head -1)
+		[ -z "$copy" ] || echo "$copy $file"
 	done
 }
 
