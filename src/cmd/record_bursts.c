@@ -15,6 +15,7 @@
 struct bursts_own {
 	struct burst_options options;
 	struct burst_map *maps; /* by file */
+	size_t nmaps;           /* files are gone when these go */
 	struct burst_reader *reader;
 	struct burst_sum sum;
 };
@@ -159,7 +160,8 @@ static int get_reader(struct edited_run *r, struct err *e)
 	int rc = 0;
 
 	if (!own->maps) {
-		own->maps = xcalloc(r->files.n + 1, sizeof *own->maps);
+		own->nmaps = r->files.n;
+		own->maps = xcalloc(own->nmaps + 1, sizeof *own->maps);
 		rc = read_maps(r, own->maps, e);
 	}
 	if (!rc && !own->reader)
@@ -192,7 +194,7 @@ static void release(struct edited_run *r)
 	struct bursts_own *own = own_of(r);
 
 	burst_reader_destroy(own->reader);
-	for (size_t i = 0; own->maps && i < r->files.n; i++)
+	for (size_t i = 0; own->maps && i < own->nmaps; i++)
 		burst_map_deinit(&own->maps[i]);
 	free(own->maps);
 }
