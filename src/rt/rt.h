@@ -101,10 +101,10 @@ struct rt_header {
 	uint64_t table;                       /* of paths, among the counters; 0: there is none */
 	uint64_t table_entries, table_atomic; /* how many; whether to lock */
 	uint64_t table_words;                 /* of an entry */
-	uint64_t metrics; /* a struct rt_metrics, from the header; 0: no events are measured */
-	uint64_t buffer;  /* of bursts: memory of the image for them */
-	uint64_t ends;    /* where a process keeps its number; 0: nobody asks how processes end */
-	uint64_t last;    /* what ran last before us, or 0. By the editor */
+	uint64_t metrics;   /* a struct rt_metrics, from the header; 0: no events are measured */
+	uint64_t buffer;    /* of bursts: memory of the image for them */
+	uint64_t ends;      /* where a process keeps its number; 0: nobody asks how processes end */
+	uint64_t last;      /* what ran last before us, or 0. By the editor */
 	char path[RT_PATH]; /* of the file */
 };
 
