@@ -12,11 +12,11 @@ setup() {
 }
 
 # Records until the scale of the loop is known: on a busy machine anchors may be few. Only what is
-# asked for is kept: some loops have a hundred thousand instructions.
+# asked for is kept: some loops have a hundred thousand instructions. took.txt: how long a round took.
 explain() { # LOOP
 	for _ in 1 2 3; do
 		rm -f "$db"*
-		"$CULPRIT" record -e cpu-clock -F 4000 -o "$db" -- "$programs/culprits" "$1" 0.8 >&2 || return
+		"$CULPRIT" record -e cpu-clock -F 4000 -o "$db" -- "$programs/culprits" "$1" 0.8 >took.txt || return
 		"$CULPRIT" why -i "$db" "$1" --json >all.json || return
 		jq '{scale, summary, blocks: [{instructions: [.blocks[].instructions[]
 			| {address, stalls} | select(.stalls != [])]}]}' all.json >out.json || return
@@ -53,11 +53,21 @@ accused() { # FIRST
 	fi
 }
 
-judge() { # LOOP [FIRST: instead of the list's]
+# Nanoseconds a round, the least of three.
+round() { # LOOP
+	for _ in 1 2 3; do "$programs/culprits" "$1" 0.1; done | sort -n | head -1 | cut -d' ' -f1
+}
+
+# Some chips have no trouble with a loop, or not in every run: where it took as long as its twin, nobody
+# is to blame.
+judge() { # LOOP [TWIN]
 	local loop first acquitted got name
 	read -r loop first acquitted < <(awk -v n="$1" '$1 == n' "$list")
-	first=${2:-$first}
 	explain "$loop"
+	cat took.txt
+	if [ $# -gt 1 ] && awk "BEGIN { exit !($(cut -d' ' -f1 took.txt) < 1.3 * $(round "$2")) }"; then
+		first=static
+	fi
 	if [ "$(jq -r .scale out.json)" = relative ] && [ "$first" != static ]; then
 		echo "$loop: the machine is too restless to know the scale"
 		return 0
@@ -80,21 +90,11 @@ judge() { # LOOP [FIRST: instead of the list's]
 	judge chase_pages
 }
 
-# Nanoseconds a round, the least of three.
-round() { # LOOP
-	for _ in 1 2 3; do "$programs/culprits" "$1" 0.1; done | sort -n | head -1 | cut -d' ' -f1
-}
-
 # bats test_tags=plain
 @test "loads behind stores" {
 	judge forward_blocked
 	judge forward_fits
-	# Some chips compare whole addresses in time: then nobody is to blame.
-	if awk "BEGIN { exit !($(round alias_4k) > 1.3 * $(round alias_none)) }"; then
-		judge alias_4k
-	else
-		judge alias_4k static
-	fi
+	judge alias_4k alias_none # newer chips compare whole addresses in time
 	judge alias_none
 }
 
@@ -112,7 +112,7 @@ round() { # LOOP
 
 # bats test_tags=plain
 @test "denormal numbers" {
-	judge denormal
+	judge denormal normal # Zen 4 multiplies them as fast as others in some runs
 	judge normal
 }
 
@@ -130,6 +130,6 @@ round() { # LOOP
 
 @test "every loop of the list is judged" {
 	while read -r loop _; do
-		[[ -z $loop || $loop == \#* ]] || grep -q "judge $loop$" "$BATS_TEST_FILENAME"
+		[[ -z $loop || $loop == \#* ]] || grep -Eq "judge $loop( |$)" "$BATS_TEST_FILENAME"
 	done <"$list"
 }
