@@ -12,7 +12,7 @@ static uint64_t total(const struct call_score *s, bool weighted)
 {
 	uint64_t sum = 0;
 
-	for (unsigned v = 0; v < PATH_VERDICTS; v++)
+	for (unsigned v = 0; v < PATH_CATEGORIES; v++)
 		sum += weighted ? s->verdicts[v].weight : s->verdicts[v].paths;
 	return sum;
 }
@@ -28,7 +28,7 @@ double call_score_right(const struct call_score *s, bool weighted)
 
 static void add_score(struct call_score *to, const struct call_score *more)
 {
-	for (unsigned v = 0; v < PATH_VERDICTS; v++) {
+	for (unsigned v = 0; v < PATH_CATEGORIES; v++) {
 		to->verdicts[v].paths += more->verdicts[v].paths;
 		to->verdicts[v].weight += more->verdicts[v].weight;
 	}

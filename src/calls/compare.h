@@ -20,7 +20,7 @@
 struct call_score {
 	struct {
 		uint64_t paths, weight;
-	} verdicts[PATH_VERDICTS],
+	} verdicts[PATH_CATEGORIES],
 		degrees[CALL_DEGREES]; /* of those that are among the paths known at their place */
 };
 

@@ -167,16 +167,6 @@ uint32_t call_map_paths_at(
 	return p ? p->n : 0;
 }
 
-bool call_map_met_once(
-	const struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
-{
-	struct place_key key = call_map_key(kind, frame);
-	const struct place *p = hmap_get(&m->places, &key);
-
-	return p && p->n == 1 &&
-	       call_tree_node(m->tree, m->candidates.p[p->first].leaf)->metrics[0] == 1;
-}
-
 /* ---- learning ---- */
 
 uint32_t call_map_call(struct call_map *m, uint32_t node, const struct call_frame *f)
@@ -242,10 +232,9 @@ static uint32_t step_leaf(struct call_map *m, uint32_t node, uint32_t caller, en
 
 /* ---- judging ---- */
 
-static uint32_t verdict_node(const struct call_map *m, enum call_verdict v)
+static struct call_place verdict_place(enum call_verdict v)
 {
-	return call_tree_child(m->tree, CALL_NONE,
-		&(struct call_place){.image = KEY_VERDICT, .procedure = v, .recursive = true});
+	return (struct call_place){.image = KEY_VERDICT, .procedure = v, .recursive = true};
 }
 
 enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
@@ -257,14 +246,21 @@ enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 	uint32_t others, best;
 
 	answer->degree = p ? p->n : 0;
+	answer->ranked = !p;
 	if (!p) {
 		answer->node = best = call_map_guess(m, kind, frame);
 		return best == CALL_NONE ? PATH_MISSING : best == node ? PATH_FIRST : PATH_WRONG;
 	}
 	answer->node = best = call_map_find_called(m, kind, frame, told, &others);
+	answer->ranked = others || call_map_wants_told(m, kind, frame, told);
 	if (best == node)
 		return others ? PATH_FIRST : PATH_PRECISE;
 	return call_map_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
+}
+
+enum call_verdict call_verdict_ranked(enum call_verdict v)
+{
+	return v == PATH_PRECISE ? PATH_FIRST : v == PATH_WRONG ? PATH_DOUBTED : v;
 }
 
 static uint32_t place_prefix(struct call_map *m, const struct call_prefix *prefix)
@@ -427,20 +423,27 @@ const char *call_verdict_word(enum call_verdict v)
 		[PATH_FIRST] = "first",
 		[PATH_AMBIGUOUS] = "ambiguous",
 		[PATH_WRONG] = "incorrect",
-		[PATH_MISSING] = "missing"};
+		[PATH_MISSING] = "missing",
+		[PATH_DOUBTED] = "doubted"};
 
 	return words[v];
 }
 
 void call_map_count(struct call_map *m, enum call_verdict verdict)
 {
-	count_node(m, verdict_node(m, verdict), false);
+	struct call_place at = verdict_place(verdict);
+
+	count_node(m, call_tree_child(m->tree, CALL_NONE, &at), false);
 }
 
 void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS])
 {
-	for (unsigned i = 0; i < PATH_VERDICTS; i++)
-		out[i] = call_tree_node(m->tree, verdict_node(m, (enum call_verdict)i))->count;
+	for (unsigned i = 0; i < PATH_VERDICTS; i++) {
+		struct call_place at = verdict_place((enum call_verdict)i);
+		uint32_t node = call_tree_find(m->tree, CALL_NONE, &at);
+
+		out[i] = node == CALL_NONE ? 0 : call_tree_node(m->tree, node)->count;
+	}
 }
 
 double call_map_precision(const uint64_t verdicts[PATH_VERDICTS])

@@ -62,6 +62,9 @@ enum call_verdict {
 	PATH_AMBIGUOUS, /* another of them was */
 	PATH_WRONG,     /* those that are known are others */
 	PATH_MISSING,   /* none is known */
+	PATH_CATEGORIES, /* those of the paper; */
+	/* and of samples: it was named with a doubt, and is none of those that are known */
+	PATH_DOUBTED = PATH_CATEGORIES,
 	PATH_VERDICTS,
 };
 
@@ -122,6 +125,9 @@ size_t call_map_ask(const struct call_map *m, enum stack_kind kind, const struct
 /* The likeliest among those that have these callers; of all if none has. */
 uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_told *told, uint32_t *others);
+/* Whether others may have called here, and the sample has told nothing of it. */
+bool call_map_wants_told(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_told *told);
 /* Whether there is one that has them. */
 bool call_map_has_callers(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_told *told);
@@ -139,10 +145,14 @@ uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct c
 struct call_answer {
 	uint32_t node;   /* CALL_NONE: there is none */
 	uint32_t degree; /* how many paths have this place; 0: it was never seen */
+	bool ranked;     /* others may be it */
 };
 enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_told *told, uint32_t node,
 	struct call_answer *answer);
+
+/* The verdict on a path that was named with a doubt. */
+enum call_verdict call_verdict_ranked(enum call_verdict v);
 
 /* Stacks that were taken at random, by verdict. */
 void call_map_count(struct call_map *m, enum call_verdict verdict);
@@ -150,10 +160,8 @@ void call_map_verdicts(const struct call_map *m, uint64_t out[PATH_VERDICTS]);
 /* The share of judged stacks whose path was named first; negative when none were judged. */
 double call_map_precision(const uint64_t verdicts[PATH_VERDICTS]);
 
-/* How many paths are known there; whether there is one, of which one stack was seen. */
+/* How many paths are known there. */
 uint32_t call_map_paths_at(
-	const struct call_map *m, enum stack_kind kind, const struct call_frame *frame);
-bool call_map_met_once(
 	const struct call_map *m, enum stack_kind kind, const struct call_frame *frame);
 
 size_t call_map_size(const struct call_map *m);   /* heights known */

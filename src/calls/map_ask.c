@@ -320,6 +320,14 @@ bool call_map_has_callers(const struct call_map *m, enum stack_kind kind,
 	return false;
 }
 
+bool call_map_wants_told(const struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_told *told)
+{
+	int64_t heights[CALL_TOLD];
+
+	return !told->n && call_map_ask(m, kind, frame, heights);
+}
+
 /* ---- from a profile ---- */
 
 void call_map_name(struct call_map *m, const struct call_place *at)

@@ -76,9 +76,22 @@ struct call_node *call_tree_node(const struct call_tree *t, uint32_t number)
 
 /* ---- adding ---- */
 
+static struct node_key key_of(uint32_t parent, const struct call_place *at)
+{
+	return (struct node_key){at->image, at->procedure, at->site, parent, at->recursive};
+}
+
+uint32_t call_tree_find(const struct call_tree *t, uint32_t parent, const struct call_place *at)
+{
+	struct node_key key = key_of(parent, at);
+	const struct node_record *r = hmap_get(&t->index, &key);
+
+	return r ? r->number : CALL_NONE;
+}
+
 uint32_t call_tree_child(struct call_tree *t, uint32_t parent, const struct call_place *at)
 {
-	struct node_key key = {at->image, at->procedure, at->site, parent, at->recursive};
+	struct node_key key = key_of(parent, at);
 	struct node_record *r;
 	bool fresh;
 

@@ -23,7 +23,7 @@ static void put_score(struct json *j, const struct call_score *s)
 	for (unsigned weighted = 0; weighted < 2; weighted++) {
 		json_key(j, weighted ? "weights" : "paths");
 		json_open(j, '{');
-		for (unsigned v = 0; v < PATH_VERDICTS; v++)
+		for (unsigned v = 0; v < PATH_CATEGORIES; v++)
 			json_kuint(j, call_verdict_word(v),
 				weighted ? s->verdicts[v].weight : s->verdicts[v].paths);
 		json_close(j);
@@ -106,15 +106,15 @@ static void put_shares(
 static void print_categories(
 	const struct path_check *c, const struct call_score score[CALL_KEYS], const char *what)
 {
-	static const char *const words[PATH_VERDICTS] = {[PATH_PRECISE] = "precise: the only one",
+	static const char *const words[PATH_CATEGORIES] = {[PATH_PRECISE] = "precise: the only one",
 		[PATH_FIRST] = "the likeliest of several, and right",
 		[PATH_AMBIGUOUS] = "ambiguous: one of several, but not the likeliest",
 		[PATH_WRONG] = "incorrect: other paths are known there",
 		[PATH_MISSING] = "missing"};
 	struct table *t = table_create(">>>><");
-	uint64_t parts[PATH_VERDICTS][4], wholes[4] = {0};
+	uint64_t parts[PATH_CATEGORIES][4], wholes[4] = {0};
 
-	for (unsigned v = 0; v < PATH_VERDICTS; v++)
+	for (unsigned v = 0; v < PATH_CATEGORIES; v++)
 		for (unsigned i = 0; i < 4; i++) {
 			const struct call_score *s = &score[i / 2];
 
@@ -128,7 +128,7 @@ static void print_categories(
 	table_cell(t, "of %" PRIu64 " %s, %" PRIu64 " %s", wholes[0], what, wholes[1], unit_of(c));
 	table_row(t);
 	table_header(t);
-	for (unsigned v = 0; v < PATH_VERDICTS; v++)
+	for (unsigned v = 0; v < PATH_CATEGORIES; v++)
 		put_shares(t, words[v], parts[v], wholes);
 	table_print(t, stdout, term_width());
 	table_destroy(t);
@@ -138,7 +138,7 @@ static void print_degrees(const struct call_score *s, const char *unit)
 {
 	uint64_t paths = 0, weight = 0, all = 0, all_weight = 0;
 
-	for (unsigned v = 0; v < PATH_VERDICTS; v++) {
+	for (unsigned v = 0; v < PATH_CATEGORIES; v++) {
 		all += s->verdicts[v].paths;
 		all_weight += s->verdicts[v].weight;
 	}

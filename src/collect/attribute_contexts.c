@@ -51,7 +51,7 @@ static struct context_sample context_of(struct attribution *a, struct process *p
 {
 	struct context_sample c = {.image = image,
 		.offset = offset,
-		.where = WHERE_CONTEXT(s->where),
+		.where = WHERE_CONTEXT(s->where) | (s->where & WHERE_HELD),
 		.program = program_of(a, p),
 		.who = who | (uint32_t)s->event << SUM_EVENT_SHIFT};
 
@@ -65,7 +65,7 @@ static struct context_sample context_of(struct attribution *a, struct process *p
 		else
 			c.program = image;
 	}
-	if (c.where >> WHERE_KIND_SHIFT == WHERE_OTHER) {
+	if ((c.where >> WHERE_KIND_SHIFT & WHERE_KIND) == WHERE_OTHER) {
 		c.sp = s->caller[0];
 		c.owner = owner_of(a, p, s->ring);
 	} else {
@@ -101,7 +101,7 @@ uint64_t attribution_stack(
 		.ring = !s->base,
 		.event = s->tag & DRIVER_TAG_EVENT,
 		.kernel = s->tag & DRIVER_TAG_KERNEL,
-		.where = s->context.where,
+		.where = s->context.where | (s->held ? WHERE_HELD : 0),
 		.user = s->context.user};
 	uint64_t offset;
 	uint32_t image = journey_place(&j, s->pc, &offset);

@@ -230,8 +230,11 @@ void contexts_judge(struct contexts *c, const struct judgement *j)
 	struct call_answer answer;
 	enum stack_kind kind;
 
-	if (contexts_frames(c, &j->sample, &kind, &frame, &told))
+	if (contexts_frames(c, &j->sample, &kind, &frame, &told)) {
 		verdict = call_map_judge(p->known, kind, &frame, &told, j->node, &answer);
+		if (answer.ranked || j->sample.where & WHERE_HELD)
+			verdict = call_verdict_ranked(verdict);
+	}
 	count_verdict(c, p, j->sample.program, verdict);
 }
 
@@ -425,14 +428,17 @@ static void note_bare_frame(
 	known->size = first->cfa - s->stack->r[STACK_REGISTER];
 }
 
-/* What samples of a place should tell. Most that are met once are not met again. */
+/*
+ * What samples of a place should tell, from the first one on: nobody looks at the next one, and
+ * where others may call as well, every fifth was called by another.
+ */
 static uint64_t ask_of(const struct call_map *known, enum stack_kind kind,
 	const struct call_frame *f, uint64_t depth)
 {
 	int64_t heights[CALL_TOLD];
 	size_t n = 0;
 
-	if (kind != STACK_OTHER && !call_map_met_once(known, kind, f))
+	if (kind != STACK_OTHER)
 		n = call_map_ask(known, kind, f, heights);
 	return contexts_ask(heights, n, depth);
 }

@@ -39,7 +39,7 @@ struct context_caller {
 struct context_sample {
 	uint64_t offset;        /* of the program's instruction, */
 	uint64_t kernel_offset; /* of the kernel's if it was there */
-	uint64_t where;         /* WHERE_CONTEXT of it */
+	uint64_t where;         /* WHERE_CONTEXT of it, and WHERE_HELD */
 	struct context_caller callers[DRIVER_CALLERS];
 	uint64_t sp, owner; /* on a stack that nobody knows: of this process (stack_roots.h) */
 	uint32_t image;     /* numbers; */

@@ -49,7 +49,8 @@ struct placed {
 	struct call_frame frame;
 	uint64_t kernel_procedure;
 	uint32_t image, kernel, program, who; /* as of context_sample */
-	uint32_t kind;                        /* of the stack, or CONTEXTS_NO_STACK */
+	uint16_t kind;                        /* of the stack, or CONTEXTS_NO_STACK */
+	uint16_t held;                        /* its stack was not taken, though it was new */
 	uint32_t told;                        /* one of contexts.tellings, + 1; 0: nothing */
 };
 #define CONTEXTS_NO_STACK STACK_KINDS

@@ -251,7 +251,8 @@ static bool place(struct contexts *c, const struct context_sample *s, struct pla
 		.kernel = s->kernel,
 		.program = s->program,
 		.who = s->who,
-		.kind = contexts_stack_kind(s->where)};
+		.kind = contexts_stack_kind(s->where),
+		.held = !!(s->where & WHERE_HELD)};
 	if (is_in_kernel_thread(s)) {
 		out->kind = CONTEXTS_NO_STACK;
 		return true;

@@ -141,7 +141,7 @@ static uint32_t find_path(struct settling *st, const struct placed *p, enum know
 	const struct call_told told = contexts_told(st->c, p);
 	enum stack_kind kind = (enum stack_kind)p->kind;
 	uint32_t path = CALL_NONE, others = 0;
-	bool seen;
+	bool seen, sure;
 
 	if (p->frame.height)
 		path = call_map_find_called(map, kind, &p->frame, &told, &others);
@@ -150,7 +150,8 @@ static uint32_t find_path(struct settling *st, const struct placed *p, enum know
 		path = call_map_guess(map, kind, &p->frame);
 	if (path == CALL_NONE)
 		path = derive_in_time(st->c, p);
-	*known = path == CALL_NONE ? KNOWN_UNKNOWN : others || !seen ? KNOWN_RANKED : KNOWN_UNIQUE;
+	sure = seen && !others && !p->held && !call_map_wants_told(map, kind, &p->frame, &told);
+	*known = path == CALL_NONE ? KNOWN_UNKNOWN : sure ? KNOWN_UNIQUE : KNOWN_RANKED;
 	return path;
 }
 
@@ -180,13 +181,14 @@ static void settle_unplaced(struct settling *st, const struct unplaced *u)
 		.image = s->image,
 		.kernel = s->kernel,
 		.program = s->program,
-		.who = s->who};
+		.who = s->who,
+		.held = !!(s->where & WHERE_HELD)};
 	enum stack_kind kind;
 	struct call_told told;
 
 	contexts_frames(st->c, s, &kind, &p.frame, &told);
 	p.told = contexts_telling(st->c, &told);
-	p.kind = kind;
+	p.kind = (uint16_t)kind;
 	settle_placed(st, &p, u->count);
 }
 

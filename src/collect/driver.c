@@ -49,6 +49,7 @@ struct driver {
 	struct driver_seen *seen;
 	struct ring_buffer *stacks;
 	uint64_t given; /* when copies were last given out */
+	uint64_t saved, a_second; /* what they may cost on each CPU: at once, and in a second */
 	VEC(struct driver_stack *) young;
 	struct stack_delivery *delivery; /* under way */
 };
@@ -172,7 +173,7 @@ static void give_stacks(struct driver *d, uint64_t more)
 
 	for (unsigned i = 0; i < d->ncpus; i++)
 		sum += __atomic_load_n(&cpu_of(d, i)->stacks_left, __ATOMIC_RELAXED);
-	each = sum / d->ncpus < STACKS_SAVED ? sum / d->ncpus : STACKS_SAVED;
+	each = sum / d->ncpus < d->saved ? sum / d->ncpus : d->saved;
 	for (unsigned i = 0; i < d->ncpus; i++)
 		__atomic_store_n(&cpu_of(d, i)->stacks_left, (uint32_t)each, __ATOMIC_RELAXED);
 }
@@ -209,7 +210,7 @@ static int map_everything(struct driver *d, struct err *e)
 	if (!d->paths)
 		return 0;
 	d->given = now;
-	give_stacks(d, STACKS_SAVED);
+	give_stacks(d, d->saved);
 	return map_contexts(d, b, e);
 }
 
@@ -244,6 +245,8 @@ int driver_create(const struct driver_options *o, struct driver **out, struct er
 	d->nevents = o->nevents;
 	d->ncpus = o->cpus;
 	d->paths = o->paths;
+	d->saved = o->budgeted ? o->stacks_saved : STACKS_SAVED;
+	d->a_second = o->budgeted ? o->stacks_a_second : STACKS_A_SECOND;
 	d->judges = (uint32_t)fmax(DRIVER_JUDGES, o->rate / DRIVER_JUDGED);
 	d->stride = stride_of(o->paths);
 	r = load(d, e);
@@ -421,7 +424,7 @@ void driver_stacks(struct driver *d, uint64_t until, driver_stack_fn *fn, void *
 {
 	struct stack_delivery delivery = {until, fn, arg};
 	uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
-	uint64_t more = (now - d->given) * STACKS_A_SECOND / 1000000000;
+	uint64_t more = (now - d->given) * d->a_second / 1000000000;
 
 	if (!d->paths)
 		return;
@@ -429,10 +432,10 @@ void driver_stacks(struct driver *d, uint64_t until, driver_stack_fn *fn, void *
 	take_young(d);
 	ring_buffer__consume(d->stacks);
 	d->delivery = NULL;
-	if (!more)
+	if (!more && d->a_second)
 		return;
 	d->given = now;
-	give_stacks(d, more < STACKS_SAVED ? more : STACKS_SAVED);
+	give_stacks(d, more < d->saved ? more : d->saved);
 }
 
 void driver_want(struct driver *d, const struct sample *s)

@@ -67,7 +67,8 @@ struct driver_bucket {
  * for them. `where` says how far the stack pointer of the program is below the base of its stack
  * (WHERE_HEIGHT, in words of 8 bytes), which base that is (enum stack_kind of calls/map.h) and,
  * if rbp could be a frame pointer, how many words it is above the stack pointer; whether the stack
- * was copied with the sample; and the context's slot in the filter. Samples in the kernel have the
+ * was copied with the sample, or should have been, as the context was new; and the context's slot
+ * in the filter. Samples in the kernel have the
  * context that the program entered it with: `user` is its next instruction.
  */
 #define WHERE_HEIGHT      0xfffffffu
@@ -76,6 +77,7 @@ struct driver_bucket {
 #define WHERE_KIND_SHIFT  44
 #define WHERE_KIND        3u
 #define WHERE_COPIED      (1ull << 46)
+#define WHERE_HELD        (1ull << 47)
 #define WHERE_SLOT_SHIFT  48
 #define WHERE_MAIN        0ull
 #define WHERE_THREAD      1ull
@@ -218,7 +220,8 @@ struct driver_stack {
 	u16 judge; /* it is looked at, whatever was known of its context */
 	u16 learn; /* it was new, wanted or is one in DRIVER_JUDGES: its sample waits for its path
 		    */
-	u16 pad[3];
+	u16 held;  /* it was new, and there was nothing left for it: it is only looked at */
+	u16 pad[2];
 };
 
 /*

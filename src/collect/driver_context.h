@@ -109,6 +109,7 @@ enum why {
 	WHY_WANTED = 2, /* for sure: user space asked for it */
 	WHY_JUDGE = 4,  /* to see whether what is known is right */
 	WHY_AGAIN = 8,  /* nobody has said what else it should tell */
+	WHY_NEW = 16,   /* nothing is known of it, or of what it tells */
 };
 
 /* A context's place in the filter, and that of what it told. */
@@ -139,7 +140,7 @@ static __always_inline bool is_told_new(const struct place *p, u64 told, struct 
 static __always_inline u32 novelty_of(
 	const struct task_struct *task, struct key *k, const struct place *p, struct spot *spot)
 {
-	u32 zero = 0, slot, other, why = WHY_LEARN;
+	u32 zero = 0, slot, other, why = WHY_LEARN | WHY_NEW;
 	const struct driver_slot *s;
 
 	slot = DRIVER_SLOT(p->hash);
@@ -157,7 +158,7 @@ static __always_inline u32 novelty_of(
 		why = ask ? 0 : WHY_LEARN | WHY_AGAIN;
 		if (ASK_AT(ask, 0) && p->kind != WHERE_OTHER &&
 			is_told_new(p, tell_callers(task->mm, p, ask, &k->context), spot))
-			why = WHY_LEARN;
+			why = WHY_LEARN | WHY_NEW;
 	} else if (s[slot].mark == DRIVER_WANTED || s[other].mark == DRIVER_WANTED) {
 		slot = s[slot].mark == DRIVER_WANTED ? slot : other;
 		why |= WHY_WANTED;
@@ -224,6 +225,7 @@ static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, cons
 	s->tag = k->tag;
 	s->judge = !!(why & WHY_JUDGE);
 	s->learn = !!(why & WHY_LEARN);
+	s->held = !s->learn && why & WHY_NEW;
 	s->chain = 0;
 	s->trail = 0;
 	s->alone = 0;
@@ -528,8 +530,11 @@ static __always_inline bool take_stack(
 	if (!spot.seen || !why)
 		return false;
 	forget(&c->forgotten, k, p, &spot, &why);
-	if (!copy_stack(ctx, c, k, p, spot.seen, &why) || !(why & WHY_LEARN))
+	if (!copy_stack(ctx, c, k, p, spot.seen, &why) || !(why & WHY_LEARN)) {
+		if (why & WHY_NEW)
+			k->context.where |= WHERE_HELD;
 		return false;
+	}
 	note_seen(&spot);
 	return true;
 }

@@ -275,16 +275,34 @@ static void test_doubts(void **s)
 	struct call_frame other[] = {{IMAGE, 2, 96}, {IMAGE, 9, 8}};
 	struct call_frame elsewhere[] = {{IMAGE, 4, 264}, {IMAGE, 2, 200}, {IMAGE, 9, 8}};
 	struct call_map *m = call_map_create();
+	struct call_told told = {0};
 	int64_t heights[CALL_TOLD];
 
 	(void)s;
 	call_map_learn(m, NULL, STACK_MAIN, known, 3);
 	call_map_learn(m, NULL, STACK_MAIN, other, 2);
 	assert_int_equal(call_map_ask(m, STACK_MAIN, &known[0], heights), 0);
+	assert_false(call_map_wants_told(m, STACK_MAIN, &known[0], &told));
 	call_map_learn(m, NULL, STACK_MAIN, elsewhere, 3);
 	assert_int_equal(call_map_ask(m, STACK_MAIN, &known[0], heights), 1);
 	assert_int_equal(heights[0], 160);
+	/* So who has told nothing is not sure, and who has is. */
+	assert_true(call_map_wants_told(m, STACK_MAIN, &known[0], &told));
+	told = (struct call_told){.n = 1, .callers = {{IMAGE, 1, 160}}};
+	assert_false(call_map_wants_told(m, STACK_MAIN, &known[0], &told));
 	call_map_destroy(m);
+}
+
+static void test_verdicts_with_a_doubt(void **s)
+{
+	(void)s;
+	assert_int_equal(call_verdict_ranked(PATH_PRECISE), PATH_FIRST);
+	assert_int_equal(call_verdict_ranked(PATH_WRONG), PATH_DOUBTED);
+	assert_int_equal(call_verdict_ranked(PATH_FIRST), PATH_FIRST);
+	assert_int_equal(call_verdict_ranked(PATH_AMBIGUOUS), PATH_AMBIGUOUS);
+	assert_int_equal(call_verdict_ranked(PATH_MISSING), PATH_MISSING);
+	for (unsigned v = 0; v < PATH_VERDICTS; v++)
+		assert_non_null(call_verdict_word((enum call_verdict)v));
 }
 
 static void test_recursion(void **s)
@@ -472,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_asks_where_heights_differ),
 		cmocka_unit_test(test_asks_for_several),
 		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_verdicts_with_a_doubt),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_cut_stacks),
 		cmocka_unit_test(test_guesses),
