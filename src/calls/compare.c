@@ -29,7 +29,7 @@ static void ask(const struct call_comparison *c, const struct unfolded_context *
 	const struct call_tree *from = call_map_tree(c->truth);
 	int64_t heights[CALL_TOLD];
 
-	told->n = call_map_ask(c->map, one->kind, frame, heights);
+	told->n = (uint32_t)call_map_ask(c->map, one->kind, frame, heights);
 	for (size_t i = 0; i < told->n; i++) {
 		const struct unfolded_context *at = one;
 

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the place of an image's key, as the header's of leaves: at the root, a verdict. */
-#define KEY_VERDICT 2
-
 #define SAMPLED "sampled" /* the metric of heights */
 
 static struct call_tree *create_tree(void)
@@ -234,7 +231,27 @@ static uint32_t step_leaf(struct call_map *m, uint32_t node, uint32_t caller, en
 
 static struct call_place verdict_place(enum call_verdict v)
 {
-	return (struct call_place){.image = KEY_VERDICT, .procedure = v, .recursive = true};
+	return (struct call_place){.image = CALL_MAP_VERDICT, .procedure = v, .recursive = true};
+}
+
+void call_map_answer(struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
+	const struct call_told *told, struct call_answer *out)
+{
+	uint32_t near = CALL_NONE;
+
+	*out = (struct call_answer){.degree = call_map_paths_at(m, kind, frame)};
+	if (told->near && !call_map_has_callers(m, kind, frame, told))
+		near = call_map_guess_near(m, kind, frame, told);
+	out->others = out->ranked = true;
+	out->node = near;
+	if (near != CALL_NONE)
+		return;
+	if (!out->degree) {
+		out->node = call_map_guess(m, kind, frame);
+		return;
+	}
+	out->node = call_map_find_called(m, kind, frame, told, &out->others);
+	out->ranked = out->others || call_map_wants_told(m, kind, frame, told);
 }
 
 enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
@@ -242,20 +259,15 @@ enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 	struct call_answer *answer)
 {
 	struct place_key key = call_map_key(kind, frame);
-	const struct place *p = hmap_get(&m->places, &key);
-	uint32_t others, best;
+	const struct place *p;
 
-	answer->degree = p ? p->n : 0;
-	answer->ranked = !p;
-	if (!p) {
-		answer->node = best = call_map_guess(m, kind, frame);
-		return best == CALL_NONE ? PATH_MISSING : best == node ? PATH_FIRST : PATH_WRONG;
-	}
-	answer->node = best = call_map_find_called(m, kind, frame, told, &others);
-	answer->ranked = others || call_map_wants_told(m, kind, frame, told);
-	if (best == node)
-		return others ? PATH_FIRST : PATH_PRECISE;
-	return call_map_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
+	call_map_answer(m, kind, frame, told, answer);
+	p = hmap_get(&m->places, &key);
+	if (answer->node == CALL_NONE)
+		return PATH_MISSING;
+	if (answer->node == node)
+		return answer->others ? PATH_FIRST : PATH_PRECISE;
+	return p && call_map_candidate(m, p, node) ? PATH_AMBIGUOUS : PATH_WRONG;
 }
 
 enum call_verdict call_verdict_ranked(enum call_verdict v)
@@ -470,7 +482,7 @@ static bool take_node(struct call_map *m, uint32_t number)
 	struct call_frame f = {.height = (int64_t)n->at.procedure};
 	uint64_t kind = n->at.site;
 
-	if (n->at.image == KEY_VERDICT)
+	if (n->at.image == CALL_MAP_VERDICT)
 		return n->at.recursive && n->parent == CALL_NONE && f.height < PATH_VERDICTS &&
 		       f.height >= 0;
 	if (n->at.image == CALL_MAP_STEP)

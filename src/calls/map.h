@@ -109,10 +109,14 @@ size_t call_map_join(const struct call_map *m, enum stack_kind kind,
 uint32_t call_map_find(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, uint32_t *others);
 
-/* Callers that a sample has told. Heights are not their own but of the frames that they called. */
+/*
+ * Callers that a sample has told. Heights are not their own but of the frames that they called.
+ * Compared as bytes.
+ */
 #define CALL_TOLD 3
 struct call_told {
-	size_t n;
+	uint32_t n;
+	uint32_t near; /* they are the nearest, one after the other */
 	struct call_frame callers[CALL_TOLD];
 };
 
@@ -138,15 +142,26 @@ bool call_map_has_callers(const struct call_map *m, enum stack_kind kind,
  * a recursion is known to depths that nobody has looked at. CALL_NONE when there is none.
  */
 uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame);
+/*
+ * The same where the nearest callers were told: from the first of them on that is known where it
+ * is, or by who called the last of them.
+ */
+uint32_t call_map_guess_near(struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_told *told);
+
+/* What the map says of the path to a frame. */
+struct call_answer {
+	uint32_t node;   /* CALL_NONE: there is none */
+	uint32_t degree; /* how many paths have this place; 0: it was never seen */
+	uint32_t others; /* how many more of them may be it */
+	bool ranked;     /* others may be it, known or not */
+};
+void call_map_answer(struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
+	const struct call_told *told, struct call_answer *out);
 
 /*
  * What a path of the map's tree says of the answer that the map gives for its innermost frame.
  */
-struct call_answer {
-	uint32_t node;   /* CALL_NONE: there is none */
-	uint32_t degree; /* how many paths have this place; 0: it was never seen */
-	bool ranked;     /* others may be it */
-};
 enum call_verdict call_map_judge(struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_told *told, uint32_t node,
 	struct call_answer *answer);
@@ -196,5 +211,11 @@ void call_map_pack(struct call_map *m, struct buf *out);
 bool call_map_has_fresh(const struct call_map *m);
 void call_map_pack_fresh(const struct call_map *m, struct buf *out);
 void call_map_settle(struct call_map *m);
+
+/*
+ * Of a map that was just settled only heights stay that were seen so often, and those that called
+ * them; nodes and numbers of heights are then others.
+ */
+void call_map_shrink(struct call_map *m, uint64_t least);
 
 #endif

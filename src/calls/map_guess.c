@@ -40,11 +40,17 @@ struct reached {
 /* Frames in the order in which they were reached, and the best known caller of one of them. */
 struct guess {
 	enum stack_kind kind;
+	const struct call_frame *by; /* who called the first of them; NULL: nobody knows */
 	struct reached list[GUESS_FRAMES];
 	size_t n;
 	uint32_t best, node; /* of the list; and the path of who calls it, or CALL_NONE */
 	uint64_t weight;
 };
+
+static bool is_procedure(const struct step *s, const struct call_frame *f)
+{
+	return s->caller.image == f->image && s->caller.procedure == f->procedure;
+}
 
 /* Callers that are known where they would be; the others are reached. */
 static void look_at_callers(const struct call_map *m, struct guess *g, uint32_t number)
@@ -60,7 +66,7 @@ static void look_at_callers(const struct call_map *m, struct guess *g, uint32_t 
 		uint64_t weight = s->count < at.weight ? s->count : at.weight;
 		uint32_t others, node;
 
-		if (up.height <= 0)
+		if (up.height <= 0 || (!number && g->by && !is_procedure(s, g->by)))
 			continue;
 		node = call_map_find(m, g->kind, &up, &others);
 		if (node == CALL_NONE && g->n < GUESS_FRAMES)
@@ -77,9 +83,10 @@ static void look_at_callers(const struct call_map *m, struct guess *g, uint32_t 
  * The nearest callers first: of the guesses in which one step was taken on trust, more were right
  * than of those with ten, whatever their weights.
  */
-uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
+static uint32_t guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame,
+	const struct call_frame *by)
 {
-	struct guess g = {.kind = kind, .node = CALL_NONE, .n = 1};
+	struct guess g = {.kind = kind, .by = by, .node = CALL_NONE, .n = 1};
 
 	g.list[0] = (struct reached){*frame, UINT64_MAX, 0};
 	for (uint32_t i = 0, level = 1; i < g.n && g.node == CALL_NONE; level = (uint32_t)g.n)
@@ -90,6 +97,63 @@ uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct c
 	for (; g.best; g.best = g.list[g.best].from)
 		g.node = call_map_call(m, g.node, &g.list[g.best].frame);
 	return call_map_call(m, g.node, frame);
+}
+
+uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
+{
+	return guess(m, kind, frame, NULL);
+}
+
+/* The frames that were told of, the sample's first, and those callers that were told further out. */
+struct near {
+	struct call_frame frames[CALL_TOLD];
+	size_t n;
+};
+
+static struct near frames_told(const struct call_frame *frame, const struct call_told *told)
+{
+	struct near near = {.frames = {*frame}, .n = 1};
+
+	for (; near.n < told->n; near.n++) {
+		near.frames[near.n] = told->callers[near.n - 1];
+		near.frames[near.n].height = told->callers[near.n].height;
+	}
+	return near;
+}
+
+/* What was told of the callers from one on. */
+static struct call_told told_from(const struct call_told *told, size_t first)
+{
+	struct call_told rest = {.near = true};
+
+	while (first + rest.n < told->n) {
+		rest.callers[rest.n] = told->callers[first + rest.n];
+		rest.n++;
+	}
+	return rest;
+}
+
+uint32_t call_map_guess_near(struct call_map *m, enum stack_kind kind,
+	const struct call_frame *frame, const struct call_told *told)
+{
+	struct near near = frames_told(frame, told);
+	uint32_t node = CALL_NONE, others;
+	size_t i;
+
+	if (!told->n)
+		return CALL_NONE;
+	for (i = 1; i < near.n && node == CALL_NONE; i++) {
+		struct call_told rest = told_from(told, i);
+
+		if (call_map_has_callers(m, kind, &near.frames[i], &rest))
+			node = call_map_find_called(m, kind, &near.frames[i], &rest, &others);
+	}
+	i--;
+	if (node == CALL_NONE)
+		node = guess(m, kind, &near.frames[i = near.n - 1], &told->callers[told->n - 1]);
+	while (node != CALL_NONE && i--)
+		node = call_map_call(m, node, &near.frames[i]);
+	return node;
 }
 
 int64_t call_map_usual_step(const struct call_map *m, uint64_t image, uint64_t procedure)

@@ -1,6 +1,6 @@
 /*
  * What a path map is made of, for its parts: map.c, map_guess.c (who may have called), map_ask.c
- * (which word of a stack tells paths apart).
+ * (which word of a stack tells paths apart), map_shrink.c (what goes when it is too large).
  */
 #ifndef CULPRIT_CALLS_MAP_INTERNAL_H
 #define CULPRIT_CALLS_MAP_INTERNAL_H
@@ -8,6 +8,9 @@
 #include "base/hmap.h"
 #include "base/vec.h"
 #include "calls/map.h"
+
+/* In the place of an image's key, as the header's of leaves: at the root, a verdict. */
+#define CALL_MAP_VERDICT 2
 
 /* Compared as bytes: there is nothing between the fields. */
 struct place_key {

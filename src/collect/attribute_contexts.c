@@ -101,7 +101,7 @@ uint64_t attribution_stack(
 		.ring = !s->base,
 		.event = s->tag & DRIVER_TAG_EVENT,
 		.kernel = s->tag & DRIVER_TAG_KERNEL,
-		.where = s->context.where | (s->held ? WHERE_HELD : 0),
+		.where = s->context.where,
 		.user = s->context.user};
 	uint64_t offset;
 	uint32_t image = journey_place(&j, s->pc, &offset);

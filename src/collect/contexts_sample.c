@@ -164,6 +164,7 @@ bool contexts_frames(struct contexts *c, const struct context_sample *s, enum st
 	}
 	*frame = contexts_frame(c, s->image, s->offset, known ? (int64_t)(depth - size) : 0);
 	*told = (struct call_told){0};
+	told->near = known && s->where & WHERE_NEAR;
 	for (; known && told->n < CALL_TOLD && s->callers[told->n].at; told->n++) {
 		const struct context_caller *by = &s->callers[told->n];
 
@@ -225,7 +226,7 @@ struct call_told contexts_told(const struct contexts *c, const struct placed *p)
 static bool place_callers(
 	struct contexts *c, const struct context_sample *s, uint64_t depth, struct placed *out)
 {
-	struct call_told told = {0};
+	struct call_told told = {.near = !!(s->where & WHERE_NEAR)};
 
 	for (; told.n < CALL_TOLD && s->callers[told.n].at; told.n++) {
 		const struct context_caller *by = &s->callers[told.n];
@@ -331,7 +332,8 @@ static enum context_wish wish_of(
 	for (unsigned i = 0; i < l->asks; i++)
 		heights[i] = l->ask[i];
 	*ask = based ? contexts_ask(heights, l->asks, 8 * (s->where & WHERE_HEIGHT)) : 0;
-	if (l->rivals && !has_told(s, *ask)) {
+	/* The slot of one whose stack was not taken is another's. */
+	if (l->rivals && !(s->where & WHERE_HELD) && !has_told(s, *ask)) {
 		l->asked += l->asked < MOST_ASKS;
 		return l->asked < MOST_ASKS ? CONTEXT_WISH_CALLERS : CONTEXT_WISH_NOTHING;
 	}

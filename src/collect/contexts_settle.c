@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define MOST_BYTES  ((size_t)64 << 20) /* of maps and rows in memory */
+#define LEAST_SEEN  64                 /* paths that were seen so often are not given up */
 #define DERIVE_NS   1000000000ll       /* for paths that nobody has seen, at once */
 #define DERIVE_PART 2000               /* and the part of all time that they may take */
 #define OLDEST_US   (28ll * 24 * 3600 * 1000 * 1000) /* what was learned before is not loaded */
@@ -140,19 +141,18 @@ static uint32_t find_path(struct settling *st, const struct placed *p, enum know
 	struct call_map *map = contexts_program(st->c, contexts_key(st->c, p->program))->known;
 	const struct call_told told = contexts_told(st->c, p);
 	enum stack_kind kind = (enum stack_kind)p->kind;
-	uint32_t path = CALL_NONE, others = 0;
-	bool seen, sure;
+	struct call_answer answer = {.node = CALL_NONE};
 
 	if (p->frame.height)
-		path = call_map_find_called(map, kind, &p->frame, &told, &others);
-	seen = path != CALL_NONE;
-	if (!seen && p->frame.height)
-		path = call_map_guess(map, kind, &p->frame);
-	if (path == CALL_NONE)
-		path = derive_in_time(st->c, p);
-	sure = seen && !others && !p->held && !call_map_wants_told(map, kind, &p->frame, &told);
-	*known = path == CALL_NONE ? KNOWN_UNKNOWN : sure ? KNOWN_UNIQUE : KNOWN_RANKED;
-	return path;
+		call_map_answer(map, kind, &p->frame, &told, &answer);
+	if (answer.node == CALL_NONE) {
+		answer.node = derive_in_time(st->c, p);
+		answer.ranked = true;
+	}
+	*known = answer.node == CALL_NONE          ? KNOWN_UNKNOWN
+		 : answer.ranked || p->held ? KNOWN_RANKED
+						   : KNOWN_UNIQUE;
+	return answer.node;
 }
 
 static void settle_placed(struct settling *st, const struct placed *p, uint64_t samples)
@@ -291,12 +291,30 @@ static void forget_frames(struct contexts *c, uint64_t before)
 	vec_deinit(&old);
 }
 
-/* The older half first; if all was used in this turn, all goes, and is learned again. */
+/* What was counted knows heights by their numbers: then nothing goes. */
+static void shrink_programs(struct contexts *c, uint64_t least)
+{
+	for (struct program *p = NULL; (p = hmap_next(&c->programs, p));)
+		if (!p->trainer)
+			call_map_shrink(p->known, least);
+}
+
+/*
+ * The older half first. If all was used in this turn, the paths that were seen least: those of
+ * programs whose contexts never end are hardly ever met again, while the filter in the kernel goes
+ * on to know them. If that is not enough, all goes, and is learned again.
+ */
 static void ease(struct contexts *c)
 {
+	uint64_t least = 1;
+
 	while (contexts_memory(c) > MOST_BYTES && c->programs.n) {
 		uint64_t before = middle_turn(c);
 
+		if (before == c->turn && least < LEAST_SEEN) {
+			shrink_programs(c, least *= 2);
+			continue;
+		}
 		forget_programs(c, before);
 		forget_frames(c, before);
 	}

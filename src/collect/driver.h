@@ -67,11 +67,12 @@ struct driver_bucket {
  * for them. `where` says how far the stack pointer of the program is below the base of its stack
  * (WHERE_HEIGHT, in words of 8 bytes), which base that is (enum stack_kind of calls/map.h) and,
  * if rbp could be a frame pointer, how many words it is above the stack pointer; whether the stack
- * was copied with the sample, or should have been, as the context was new; and the context's slot
- * in the filter. Samples in the kernel have the
+ * was copied with the sample, or should have been, as the context was new (and then, whether its
+ * callers are the nearest, one after the other); and the context's slot in the filter. Samples in the kernel have the
  * context that the program entered it with: `user` is its next instruction.
  */
-#define WHERE_HEIGHT      0xfffffffu
+#define WHERE_HEIGHT      0x7ffffffu
+#define WHERE_NEAR        (1ull << 27)
 #define WHERE_FRAME_SHIFT 28
 #define WHERE_FRAME       0xffffu
 #define WHERE_KIND_SHIFT  44
@@ -93,8 +94,8 @@ struct driver_bucket {
 struct driver_context {
 	u64 where;
 	u64 user; /* 0: the sample was in user mode, or there is no user */
-	/* Return addresses, as far as user space asked for them, with where they are above
-	   CALLER_SHIFT (as in an ask); else 0. On a stack that nobody knows, the first is the stack
+	/* Return addresses, as far as user space asked for them or (WHERE_NEAR) they are known to be
+	   some, with where they are above CALLER_SHIFT (as in an ask); else 0. On a stack that nobody knows, the first is the stack
 	   pointer. */
 	u64 caller[DRIVER_CALLERS];
 };
@@ -220,8 +221,7 @@ struct driver_stack {
 	u16 judge; /* it is looked at, whatever was known of its context */
 	u16 learn; /* it was new, wanted or is one in DRIVER_JUDGES: its sample waits for its path
 		    */
-	u16 held;  /* it was new, and there was nothing left for it: it is only looked at */
-	u16 pad[2];
+	u16 pad[3];
 };
 
 /*

@@ -225,7 +225,6 @@ static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, cons
 	s->tag = k->tag;
 	s->judge = !!(why & WHY_JUDGE);
 	s->learn = !!(why & WHY_LEARN);
-	s->held = !s->learn && why & WHY_NEW;
 	s->chain = 0;
 	s->trail = 0;
 	s->alone = 0;
@@ -378,19 +377,42 @@ static __always_inline bool put_sized(struct bpf_perf_event_data *ctx, struct dr
 	return holes ? put_pages(ctx, c, k, p, why) : put;
 }
 
-/* The list of return addresses, if all that lead to the root are known. */
-static __always_inline bool put_trail(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
-	const struct key *k, const struct place *p, const struct driver_seen *known, u32 why)
+static __always_inline struct trail trail_from(
+	const struct driver_seen *known, const struct place *p)
 {
 	const struct mm_struct *mm = ((struct task_struct *)bpf_get_current_task_btf())->mm;
-	const u32 room = (DRIVER_TRAIL + 1) * sizeof(u64);
-	struct trail t = {.seen = known,
+
+	return (struct trail){.seen = known,
 		.program = program_hash(mm),
 		.code = mm->start_code,
 		.code_size = mm->end_code - mm->start_code,
 		.libraries = mm->mmap_base,
 		.sp = p->sp,
 		.words = (p->base - p->sp) / 8};
+}
+
+/* A new context whose stack is not taken tells its nearest callers, as far as they are known. */
+static __always_inline void hold(
+	struct key *k, const struct place *p, const struct driver_seen *known, u32 why)
+{
+	struct trail t;
+
+	if (!(why & WHY_NEW) || k->context.where & WHERE_HELD)
+		return;
+	k->context.where |= WHERE_HELD;
+	if (k->context.caller[0] || (p->kind != WHERE_MAIN && p->kind != WHERE_THREAD))
+		return;
+	t = trail_from(known, p);
+	if (follow_some(&t, p->pc, k->context.caller))
+		k->context.where |= WHERE_NEAR;
+}
+
+/* The list of return addresses, if all that lead to the root are known. */
+static __always_inline bool put_trail(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
+	const struct key *k, const struct place *p, const struct driver_seen *known, u32 why)
+{
+	const u32 room = (DRIVER_TRAIL + 1) * sizeof(u64);
+	struct trail t = trail_from(known, p);
 	struct driver_stack *s;
 
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) ||
@@ -435,7 +457,7 @@ static __always_inline bool is_followed(u32 why)
  * part of all for what is.
  */
 static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
-	const struct key *k, const struct place *p, const struct driver_seen *known, u32 *why)
+	struct key *k, const struct place *p, const struct driver_seen *known, u32 *why)
 {
 	u64 size = p->kind == WHERE_OTHER ? DRIVER_MIDDLE : p->base - p->sp;
 	bool free = how == DRIVER_COPY, wanted = *why & WHY_WANTED;
@@ -455,6 +477,8 @@ static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct d
 	/* Those that are only looked at cost nothing, and what else would not be there is not
 	 * learned from. */
 	if (how == DRIVER_JUDGE && (c->stacks_left < reserve + cost || !(*why & WHY_LEARN))) {
+		if (*why & WHY_LEARN)
+			hold(k, p, known, *why);
 		*why &= ~WHY_LEARN;
 		free = true;
 	}
@@ -531,8 +555,7 @@ static __always_inline bool take_stack(
 		return false;
 	forget(&c->forgotten, k, p, &spot, &why);
 	if (!copy_stack(ctx, c, k, p, spot.seen, &why) || !(why & WHY_LEARN)) {
-		if (why & WHY_NEW)
-			k->context.where |= WHERE_HELD;
+		hold(k, p, spot.seen, why);
 		return false;
 	}
 	note_seen(&spot);

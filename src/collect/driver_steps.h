@@ -46,6 +46,14 @@ static __always_inline u32 frame_around(const struct trail *t, u64 place)
 	return step;
 }
 
+/* To the next return address. */
+static __always_inline u32 step_after(const struct trail *t, u64 address)
+{
+	u32 step = step_from(t, place_on(t, address), STEP_RETURN);
+
+	return step ? step : frame_around(t, place_on(t, address - 1));
+}
+
 static long take_step(u32 i, void *arg)
 {
 	struct trail *t = arg;
@@ -58,28 +66,57 @@ static long take_step(u32 i, void *arg)
 		return 1;
 	address = CALLER_ADDRESS(address);
 	t->to[i] = address | t->at << CALLER_SHIFT;
-	step = step_from(t, place_on(t, address), STEP_RETURN);
-	if (!step)
-		step = frame_around(t, place_on(t, address - 1));
+	step = step_after(t, address);
 	t->at += step & STEP_WORDS;
 	t->n = i + 1;
 	t->whole = !!(step & STEP_ROOT);
 	return !step || t->whole;
 }
 
-/* Whether the list is whole: from the sample to the root of its thread. */
-static __always_inline bool follow_trail(struct trail *t, const struct place *p)
+/* From the sample to the first of them. */
+static __always_inline bool begin_trail(struct trail *t, u64 pc)
 {
-	u64 place = place_on(t, p->pc);
+	u64 place = place_on(t, pc);
 	u32 step = frame_around(t, place);
 
 	if (!step)
 		step = step_from(t, place, STEP_EXACT);
-	if (!step)
-		return false;
 	t->at = (step & STEP_WORDS) - 1;
+	return step;
+}
+
+/* Whether the list is whole: from the sample to the root of its thread. */
+static __always_inline bool follow_trail(struct trail *t, const struct place *p)
+{
+	if (!begin_trail(t, p->pc))
+		return false;
 	bpf_loop(DRIVER_TRAIL, take_step, t, 0);
 	return t->whole && t->n <= DRIVER_TRAIL && t->at <= STEP_WORDS;
+}
+
+/* The first few, which are read where there is nothing left for more. Returns how many. */
+static __attribute__((noinline)) int follow_some(struct trail *t, u64 pc, u64 *callers)
+{
+	int n = 0;
+
+	if (!begin_trail(t, pc))
+		return 0;
+	for (; n < DRIVER_CALLERS; n++) {
+		u64 address = 0;
+		u32 step;
+
+		if (t->at >= t->words || t->at >= STEP_WORDS ||
+			bpf_probe_read_user(
+				&address, sizeof address, (const void *)(t->sp + 8 * t->at)))
+			break;
+		address = CALLER_ADDRESS(address);
+		callers[n] = address | (t->at + 1) << CALLER_SHIFT;
+		step = step_after(t, address);
+		if (!step || step & STEP_ROOT)
+			return n + 1;
+		t->at += step & STEP_WORDS;
+	}
+	return n;
 }
 
 #endif

@@ -293,6 +293,51 @@ static void test_doubts(void **s)
 	call_map_destroy(m);
 }
 
+/* The nearest callers were told of a frame that was never seen there. */
+static void test_near(void **s)
+{
+	struct call_frame seen[] = {{IMAGE, 1, 96}, {IMAGE, 9, 8}};
+	struct call_frame likely[] = {{IMAGE, 4, 196}, {IMAGE, 3, 160}, {IMAGE, 2, 96}, {IMAGE, 9, 8}};
+	struct call_frame is[] = {{IMAGE, 4, 196}, {IMAGE, 5, 160}, {IMAGE, 1, 96}, {IMAGE, 9, 8}};
+	struct call_told told = {.n = 3,
+		.near = true,
+		.callers = {{IMAGE, 5, 196}, {IMAGE, 1, 160}, {IMAGE, 9, 96}}};
+	struct call_map *m = call_map_create();
+	struct call_answer a;
+	uint32_t node;
+
+	(void)s;
+	call_map_learn(m, NULL, STACK_MAIN, seen, 2);
+	call_map_learn(m, NULL, STACK_MAIN, likely + 1, 3);
+	/* The second caller is known where it is. */
+	assert_true(is_path(m, call_map_guess_near(m, STACK_MAIN, &is[0], &told), is, 4));
+	call_map_answer(m, STACK_MAIN, &is[0], &told, &a);
+	assert_true(is_path(m, a.node, is, 4));
+	assert_true(a.ranked);
+	assert_int_equal(a.degree, 0);
+	/* Also where another path is known, which these are not the callers of. */
+	node = call_map_learn(m, NULL, STACK_MAIN, likely, 4);
+	call_map_answer(m, STACK_MAIN, &is[0], &told, &a);
+	assert_true(is_path(m, a.node, is, 4));
+	assert_true(a.ranked);
+	assert_int_equal(a.degree, 1);
+	told.near = false;
+	call_map_answer(m, STACK_MAIN, &is[0], &told, &a);
+	assert_int_equal(a.node, node);
+	/* Of those that nobody knows, who called the last one was seen to call it elsewhere. */
+	told = (struct call_told){
+		.n = 1, .near = true, .callers = {{IMAGE, 3, 96 + likely[0].height}}};
+	likely[0].height += 96;
+	likely[1].height += 96;
+	call_map_learn(m, NULL, STACK_MAIN, likely + 1, 3);
+	assert_true(is_path(m, call_map_guess_near(m, STACK_MAIN, &likely[0], &told), likely, 4));
+	told.callers[0].procedure = 77;
+	assert_int_equal(call_map_guess_near(m, STACK_MAIN, &likely[0], &told), CALL_NONE);
+	told.n = 0;
+	assert_int_equal(call_map_guess_near(m, STACK_MAIN, &likely[0], &told), CALL_NONE);
+	call_map_destroy(m);
+}
+
 static void test_verdicts_with_a_doubt(void **s)
 {
 	(void)s;
@@ -303,6 +348,52 @@ static void test_verdicts_with_a_doubt(void **s)
 	assert_int_equal(call_verdict_ranked(PATH_MISSING), PATH_MISSING);
 	for (unsigned v = 0; v < PATH_VERDICTS; v++)
 		assert_non_null(call_verdict_word((enum call_verdict)v));
+}
+
+/* What was seen once goes, with what only it needs; who calls whom is still known. */
+static void test_shrink(void **s)
+{
+	struct call_frame often[] = {{IMAGE, 4, 160}, {IMAGE, 1, 96}, {IMAGE, 9, 8}};
+	struct call_frame once[] = {{IMAGE, 5, 288}, {IMAGE, 2, 192}, {IMAGE, 9, 8}};
+	struct call_frame third[] = {{IMAGE, 5, 320}, {IMAGE, 4, 224}, {IMAGE, 1, 160}, {IMAGE, 9, 8}};
+	struct call_map *m = call_map_create();
+	uint64_t v[PATH_VERDICTS];
+	uint32_t others, node;
+	size_t memory;
+
+	(void)s;
+	call_map_learn(m, NULL, STACK_MAIN, once, 3);
+	for (int i = 0; i < 3; i++) {
+		call_map_learn(m, NULL, STACK_MAIN, often, 3);
+		call_map_learn(m, NULL, STACK_MAIN, third, 4);
+	}
+	call_map_count(m, PATH_FIRST);
+	call_map_settle(m);
+	memory = call_map_memory(m);
+	call_map_shrink(m, 2);
+	assert_true(call_map_memory(m) <= memory);
+	assert_int_equal(call_map_size(m), 3 + 3);
+	node = call_map_find(m, STACK_MAIN, &often[0], &others);
+	assert_true(is_path(m, node, often, 3));
+	assert_true(is_path(m, call_map_find(m, STACK_MAIN, &third[0], &others), third, 4));
+	assert_int_equal(call_map_find(m, STACK_MAIN, &once[0], &others), CALL_NONE);
+	call_map_verdicts(m, v);
+	assert_int_equal(v[PATH_FIRST], 1);
+	assert_false(call_map_has_fresh(m));
+	/* It learns on, and knows how often it was. */
+	assert_int_equal(call_map_learn(m, NULL, STACK_MAIN, often, 3), node);
+	call_map_learn(m, NULL, STACK_MAIN, once, 3);
+	assert_true(is_path(m, call_map_find(m, STACK_MAIN, &once[0], &others), once, 3));
+	call_map_settle(m);
+	call_map_shrink(m, 2);
+	/* 5 was called by 2, so it may be again. */
+	once[0].height += 64;
+	once[1].height += 64;
+	call_map_learn(m, NULL, STACK_MAIN, once + 1, 2);
+	assert_true(is_path(m, call_map_guess(m, STACK_MAIN, &once[0]), once, 3));
+	call_map_shrink(m, 1000);
+	assert_int_equal(call_map_size(m), 0);
+	call_map_destroy(m);
 }
 
 static void test_recursion(void **s)
@@ -490,8 +581,10 @@ int main(void)
 		cmocka_unit_test(test_asks_where_heights_differ),
 		cmocka_unit_test(test_asks_for_several),
 		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_near),
 		cmocka_unit_test(test_verdicts_with_a_doubt),
 		cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_shrink),
 		cmocka_unit_test(test_cut_stacks),
 		cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_guesses_the_nearest),

@@ -172,7 +172,7 @@ static void judge(procedure *const *frames, size_t n, bool held)
 
 	k.s.learn = 0;
 	k.s.judge = 1;
-	k.s.held = held;
+	k.s.context.where |= held ? WHERE_HELD : 0;
 	attribution_stack(a, &k.s, (const uint8_t *)k.words);
 }
 
@@ -199,6 +199,52 @@ static void test_verdicts(void **state)
 	assert_int_equal(st.verdicts[PATH_AMBIGUOUS], 0);
 }
 
+/* New, not taken, but its callers are told: known by where the second one is. */
+static void test_near(void **state)
+{
+	static procedure *const other[] = {leaf, middle, right, first};
+	struct contexts_statistics st;
+	struct stack k;
+
+	(void)state;
+	create_with(CONTEXTS_JUDGED);
+	learn(rival, 2);
+	learn(by_left, 3);
+	k = stack_of(other, 4);
+	k.s.learn = 0;
+	k.s.judge = 1;
+	k.s.context.where |= WHERE_HELD | WHERE_NEAR;
+	for (unsigned i = 0; i < 3; i++)
+		k.s.context.caller[i] = k.words[i] + (1ull << CALLER_SHIFT);
+	attribution_stack(a, &k.s, (const uint8_t *)k.words);
+	st = settled();
+	assert_int_equal(st.verdicts[PATH_FIRST], 1);
+}
+
+/* Where there is no room for all paths, those stay that are taken again and again. */
+static void test_most_seen_stay(void **state)
+{
+	struct contexts_statistics st;
+
+	(void)state;
+	create_with(CONTEXTS_INFERRED);
+	for (unsigned i = 0; i < 40000; i++) {
+		struct stack k = stack_of(elsewhere, 4);
+
+		k.s.base += 16 + 8 * (uint64_t)i;
+		attribution_stack(a, &k.s, (const uint8_t *)k.words);
+		if (i % 1000 == 0)
+			learn(by_left, 3);
+	}
+	st = settled();
+	assert_true(st.bytes < 64 << 20);
+	assert_int_equal(st.heights, 3);
+	tell_at(leaf, 3, 0, left);
+	st = settled();
+	assert_int_equal(st.unique, 1);
+	assert_int_equal(st.unknown, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +253,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_asks_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_doubts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_verdicts, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_near, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_most_seen_stay, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
 }

@@ -19,6 +19,7 @@
 /* Of the first event's samples at the place that faults: with their stacks, and in vain. */
 struct taken {
 	uint64_t stacks, held, samples;
+	uint64_t near, caller; /* with their nearest callers; one of those */
 };
 static struct taken taken;
 
@@ -29,6 +30,9 @@ static void see(void *arg, const struct sample *s)
 		return;
 	taken.samples += s->count;
 	taken.held += s->where & WHERE_HELD ? s->count : 0;
+	taken.near += s->where & WHERE_NEAR ? s->count : 0;
+	if (s->where & WHERE_NEAR)
+		taken.caller = s->caller[0];
 }
 
 static void see_stack(void *arg, const struct driver_stack *s, const uint8_t *bytes)
@@ -98,6 +102,13 @@ static uint32_t room_for(unsigned copies)
 	return DRIVER_RESERVE + copies * DRIVER_COPY_COST;
 }
 
+static void keep_stack(void *arg, const struct driver_stack *s, const uint8_t *bytes)
+{
+	(void)bytes;
+	if ((pid_t)s->pid == getpid() && faults_place(&faults, s->rip) == 0)
+		*(struct driver_stack *)arg = *s;
+}
+
 static void test_held(void **state)
 {
 	int fd;
@@ -111,6 +122,37 @@ static void test_held(void **state)
 	assert_int_equal(taken.samples, 5);
 	assert_int_equal(taken.stacks, 3);
 	assert_int_equal(taken.held, 2);
+	close(fd);
+}
+
+/* One that is held tells who called it, as far as the kernel knows how large frames are. */
+static void test_held_tell_their_callers(void **state)
+{
+	struct stack_step step = {.words = 1, .what = STEP_EXACT, .fixed = true};
+	struct driver_stack s = {0};
+	uint64_t caller;
+	int fd;
+
+	(void)state;
+	create(DRIVER_INFER, room_for(1));
+	assert_true(run_on(0));
+	fd = open_faults(0, false);
+	run_new(fd, 10, 1);
+	taken = (struct taken){0};
+	driver_stacks(driver, UINT64_MAX, keep_stack, &s);
+	run_new(fd, 20, 1);
+	drain();
+	assert_int_equal(taken.held, 1);
+	assert_int_equal(taken.near, 0);
+	step.address = step.row = s.rip;
+	driver_teach(driver, &s, &step);
+	run_new(fd, 30, 1);
+	drain();
+	assert_int_equal(taken.held, 1);
+	assert_int_equal(taken.near, 1);
+	caller = CALLER_ADDRESS(taken.caller);
+	assert_true(caller - (uint64_t)deep < 4096 || (uint64_t)deep - caller < 4096);
+	assert_int_equal(taken.caller >> CALLER_SHIFT, 1);
 	close(fd);
 }
 
@@ -138,8 +180,8 @@ static void see_judged(void *arg, const struct driver_stack *s, const uint8_t *b
 {
 	see_stack(arg, s, bytes);
 	if ((pid_t)s->pid == getpid() && faults_place(&faults, s->rip) == 0) {
-		assert_int_equal(s->held, !s->learn);
-		told_held += s->held;
+		assert_int_equal(!!(s->context.where & WHERE_HELD), !s->learn);
+		told_held += !s->learn;
 	}
 }
 
@@ -292,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_held_tell_their_callers),
 		cmocka_unit_test(test_known_are_not_held),
 		cmocka_unit_test(test_held_when_judged),
 		cmocka_unit_test(test_shared),
