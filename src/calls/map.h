@@ -129,7 +129,7 @@ size_t call_map_ask(const struct call_map *m, enum stack_kind kind, const struct
 /* The likeliest among those that have these callers; of all if none has. */
 uint32_t call_map_find_called(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_told *told, uint32_t *others);
-/* Whether others may have called here, and the sample has told nothing of it. */
+/* Whether others may have called somewhere here, and the sample has told nothing of that. */
 bool call_map_wants_told(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_told *told);
 /* Whether there is one that has them. */

@@ -320,12 +320,23 @@ bool call_map_has_callers(const struct call_map *m, enum stack_kind kind,
 	return false;
 }
 
+static bool has_told(const struct call_told *told, int64_t height)
+{
+	for (size_t i = 0; i < told->n; i++)
+		if (told->callers[i].height == height)
+			return true;
+	return false;
+}
+
 bool call_map_wants_told(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_told *told)
 {
 	int64_t heights[CALL_TOLD];
+	size_t n = call_map_ask(m, kind, frame, heights);
 
-	return !told->n && call_map_ask(m, kind, frame, heights);
+	while (n && has_told(told, heights[n - 1]))
+		n--;
+	return n;
 }
 
 /* ---- from a profile ---- */

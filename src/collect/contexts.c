@@ -232,7 +232,7 @@ void contexts_judge(struct contexts *c, const struct judgement *j)
 
 	if (contexts_frames(c, &j->sample, &kind, &frame, &told)) {
 		verdict = call_map_judge(p->known, kind, &frame, &told, j->node, &answer);
-		if (answer.ranked || j->sample.where & WHERE_HELD)
+		if (answer.ranked || contexts_is_doubtful(j->sample.where))
 			verdict = call_verdict_ranked(verdict);
 	}
 	count_verdict(c, p, j->sample.program, verdict);
@@ -464,6 +464,8 @@ static uint64_t take_walk(struct contexts *c, const struct context_stack *s,
 	last_of(c, s)->whole = whole && root.kind < STACK_SIGNAL;
 	if (root.kind < STACK_SIGNAL && based && !s->stack->trail)
 		contexts_note_steps(c, s, walked, n, own, whole);
+	if (root.kind < STACK_SIGNAL && based && s->stack->learn)
+		contexts_note_calls(c, walked, own < n ? own + 1 : n, root.base);
 	if (whole) {
 		end = WALK_ROOT;
 		node = take_whole(c, s, root.kind, frames, n);

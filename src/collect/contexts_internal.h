@@ -50,7 +50,7 @@ struct placed {
 	uint64_t kernel_procedure;
 	uint32_t image, kernel, program, who; /* as of context_sample */
 	uint16_t kind;                        /* of the stack, or CONTEXTS_NO_STACK */
-	uint16_t held;                        /* its stack was not taken, though it was new */
+	uint16_t doubtful;                    /* as contexts_is_doubtful */
 	uint32_t told;                        /* one of contexts.tellings, + 1; 0: nothing */
 };
 #define CONTEXTS_NO_STACK STACK_KINDS
@@ -174,6 +174,12 @@ static inline enum stack_kind contexts_stack_kind(uint64_t where)
 	return (enum stack_kind)(where >> WHERE_KIND_SHIFT & WHERE_KIND);
 }
 
+/* Its stack should have been taken, and it does not even tell who called. */
+static inline bool contexts_is_doubtful(uint64_t where)
+{
+	return where & WHERE_HELD && !(where & WHERE_NEAR);
+}
+
 /* Bytes between the base and who was called first, at most. */
 #define CONTEXTS_FIRST_FRAME 256
 
@@ -217,6 +223,7 @@ void contexts_judge(struct contexts *c, const struct judgement *j);
 /* What a walked stack teaches (contexts_steps), and the frames of one that needed no walk. */
 void contexts_note_steps(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n, size_t own, bool whole);
+void contexts_note_calls(struct contexts *c, const struct walk_frame *walked, size_t n, uint64_t base);
 bool contexts_trail_fits(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n);
 size_t contexts_trail(const struct context_stack *s, struct walk_frame *out);

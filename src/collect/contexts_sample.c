@@ -253,7 +253,7 @@ static bool place(struct contexts *c, const struct context_sample *s, struct pla
 		.program = s->program,
 		.who = s->who,
 		.kind = contexts_stack_kind(s->where),
-		.held = !!(s->where & WHERE_HELD)};
+		.doubtful = contexts_is_doubtful(s->where)};
 	if (is_in_kernel_thread(s)) {
 		out->kind = CONTEXTS_NO_STACK;
 		return true;

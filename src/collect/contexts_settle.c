@@ -150,7 +150,7 @@ static uint32_t find_path(struct settling *st, const struct placed *p, enum know
 		answer.ranked = true;
 	}
 	*known = answer.node == CALL_NONE          ? KNOWN_UNKNOWN
-		 : answer.ranked || p->held ? KNOWN_RANKED
+		 : answer.ranked || p->doubtful ? KNOWN_RANKED
 						   : KNOWN_UNIQUE;
 	return answer.node;
 }
@@ -182,7 +182,7 @@ static void settle_unplaced(struct settling *st, const struct unplaced *u)
 		.kernel = s->kernel,
 		.program = s->program,
 		.who = s->who,
-		.held = !!(s->where & WHERE_HELD)};
+		.doubtful = contexts_is_doubtful(s->where)};
 	enum stack_kind kind;
 	struct call_told told;
 

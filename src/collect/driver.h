@@ -115,7 +115,8 @@ struct driver_context_bucket {
 #define DRIVER_JUDGES  128   /* and at most so many a second on each CPU: */
 #define DRIVER_JUDGED  16
 #define DRIVER_RESERVE 1024
-#define DRIVER_AGAIN   16384 /* and so much is left for contexts that are copied once */
+#define DRIVER_AGAIN   16384 /* and so much is left for contexts that are copied once, */
+#define DRIVER_KNOWN   8192  /* and so much for those whose call nobody has seen at its height */
 #define DRIVER_HURRY                                                                \
 	16 /* copies of contexts that were copied before, until user space is woken \
 	    */
@@ -186,6 +187,7 @@ struct driver_step {
 #define STEP_EXACT  2ull
 #define STEP_PIECES 3ull /* and those behind it */
 #define STEP_SIZES  3
+#define STEP_CALLED 8ull /* none: a call that was seen, its `words` are a height */
 /* Bytes of pieces of code, the smallest first: 8, 32 and 256. */
 #define STEP_PIECE(size) ((size) == 0 ? 8 : (size) == 1 ? 32 : 256)
 #define STEP_SLOT(hash)  ((hash) >> 44)
@@ -194,10 +196,22 @@ struct driver_step {
 	((((place) ^ (u64)(what)*0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15 ^ (program)) * \
 		0xd6e8feb86659fd93)
 
+/*
+ * Calls that were seen at the height that they were seen at, of the frame that was called: a bit
+ * of a hash. A context that is new but was called like that is mostly at a place whose path is known,
+ * so that others need its stack more.
+ */
+#define DRIVER_CALLS (1u << 22)
+
 struct driver_seen {
 	struct driver_slot slot[DRIVER_SEEN];
 	struct driver_step step[DRIVER_STEPS];
+	u64 called[DRIVER_CALLS / 64];
+	u64 ncalled; /* bits that are set; user space alone knows it */
 };
+#define DRIVER_HASH_CALL(program, place, kind, words) \
+	DRIVER_HASH_STEP(program, (place) ^ ((u64)(words) << 32 | (u64)(kind) << 62), STEP_CALLED)
+#define DRIVER_CALL(hash) ((hash) >> 42) /* which bit it is */
 
 /* Goes on with an address; 0 to begin with. */
 #define DRIVER_HASH_TOLD(hash, place)   (((hash) + (place)) * 0x9e3779b97f4a7c15)

@@ -407,6 +407,39 @@ static __always_inline void hold(
 		k->context.where |= WHERE_NEAR;
 }
 
+/* Whether its caller was seen to call at this height. */
+static __always_inline bool is_called_so(
+	const struct driver_seen *known, const struct place *p, u64 caller)
+{
+	const struct mm_struct *mm = ((struct task_struct *)bpf_get_current_task_btf())->mm;
+	u64 words = (p->base - p->sp) / 8 - (caller >> CALLER_SHIFT);
+	u64 hash = DRIVER_HASH_CALL(program_hash(mm), place_in(mm, CALLER_ADDRESS(caller)),
+		p->kind, words);
+	u32 bit = DRIVER_CALL(hash);
+
+	return known->called[bit / 64 % (DRIVER_CALLS / 64)] >> bit % 64 & 1;
+}
+
+/*
+ * Where little is left, it is for contexts of which less is known. True: this one is held.
+ */
+static __always_inline bool give_way(
+	const struct driver_cpu *c, struct key *k, const struct place *p,
+	const struct driver_seen *known, u32 why)
+{
+	if (!(why & WHY_NEW) || why & WHY_WANTED || c->stacks_left >= DRIVER_KNOWN ||
+		k->context.caller[0])
+		return false;
+	hold(k, p, known, why);
+	if (k->context.where & WHERE_NEAR && is_called_so(known, p, k->context.caller[0]))
+		return true;
+	k->context.where &= ~(WHERE_HELD | WHERE_NEAR);
+	if (p->kind != WHERE_OTHER)
+		for (int i = 0; i < DRIVER_CALLERS; i++)
+			k->context.caller[i] = 0;
+	return false;
+}
+
 /* The list of return addresses, if all that lead to the root are known. */
 static __always_inline bool put_trail(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
 	const struct key *k, const struct place *p, const struct driver_seen *known, u32 why)
@@ -554,6 +587,12 @@ static __always_inline bool take_stack(
 	if (!spot.seen || !why)
 		return false;
 	forget(&c->forgotten, k, p, &spot, &why);
+	if ((how == DRIVER_INFER || how == DRIVER_JUDGE) && give_way(c, k, p, spot.seen, why)) {
+		c->stacks_held++;
+		why &= ~WHY_LEARN;
+		if (how == DRIVER_INFER)
+			return false;
+	}
 	if (!copy_stack(ctx, c, k, p, spot.seen, &why) || !(why & WHY_LEARN)) {
 		hold(k, p, spot.seen, why);
 		return false;

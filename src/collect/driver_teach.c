@@ -3,8 +3,10 @@
 #include "collect/sampler.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #define ROW_AT_ONCE 2048 /* bytes of code that are taught, at most */
+#define CALLS_MOST  (DRIVER_CALLS / 8) /* then the bits say too little, and all are seen again */
 
 /* The entry for a hash, or for whom it is to be from now on. */
 static struct driver_step *step_of(struct driver_seen *seen, uint64_t hash)
@@ -85,11 +87,32 @@ static void teach_row(struct driver_seen *seen, const struct driver_stack *s, ui
 		teach(seen, piece_hash(s, x, size), l);
 }
 
+static void note_call(
+	struct driver_seen *seen, const struct driver_stack *s, const struct stack_step *l)
+{
+	uint64_t kind = s->context.where >> WHERE_KIND_SHIFT & WHERE_KIND;
+	uint64_t bit = DRIVER_CALL(DRIVER_HASH_CALL(
+		s->program, driver_place_in(s, l->address), kind, l->words));
+
+	if (seen->called[bit / 64] >> bit % 64 & 1)
+		return;
+	if (++seen->ncalled > CALLS_MOST) {
+		memset(seen->called, 0, sizeof seen->called);
+		seen->ncalled = 1;
+	}
+	__atomic_store_n(&seen->called[bit / 64], seen->called[bit / 64] | 1ull << bit % 64,
+		__ATOMIC_RELAXED);
+}
+
 void driver_steps_teach(
 	struct driver_seen *seen, const struct driver_stack *s, const struct stack_step *l)
 {
 	uint64_t place = driver_place_in(s, l->row);
 
+	if (l->what == STEP_CALLED) {
+		note_call(seen, s, l);
+		return;
+	}
 	if (l->words > STEP_WORDS)
 		return;
 	/* What is known already need not be in two places. */
