@@ -214,6 +214,8 @@ static __always_inline void describe_stack(struct bpf_perf_event_data *ctx, cons
 	s->pc = k->pc;
 	s->base = p->base;
 	s->context = k->context;
+	if (why & WHY_LEARN)
+		s->context.where &= ~(WHERE_HELD | WHERE_NEAR);
 	s->hash = p->hash;
 	s->code = task->mm->start_code;
 	s->code_end = task->mm->end_code;
@@ -391,19 +393,14 @@ static __always_inline struct trail trail_from(
 		.words = (p->base - p->sp) / 8};
 }
 
-/* A new context whose stack is not taken tells its nearest callers, as far as they are known. */
-static __always_inline void hold(
-	struct key *k, const struct place *p, const struct driver_seen *known, u32 why)
+/* A new context whose stack may not be taken tells its nearest callers, as far as they are known. */
+static __always_inline void tell_near(
+	struct key *k, const struct place *p, const struct driver_seen *known)
 {
-	struct trail t;
+	struct trail t = trail_from(known, p);
 
-	if (!(why & WHY_NEW) || k->context.where & WHERE_HELD)
-		return;
-	k->context.where |= WHERE_HELD;
-	if (k->context.caller[0] || (p->kind != WHERE_MAIN && p->kind != WHERE_THREAD))
-		return;
-	t = trail_from(known, p);
-	if (follow_some(&t, p->pc, k->context.caller))
+	if (!k->context.caller[0] && (p->kind == WHERE_MAIN || p->kind == WHERE_THREAD) &&
+		follow_some(&t, p->pc, k->context.caller))
 		k->context.where |= WHERE_NEAR;
 }
 
@@ -420,24 +417,15 @@ static __always_inline bool is_called_so(
 	return known->called[bit / 64 % (DRIVER_CALLS / 64)] >> bit % 64 & 1;
 }
 
-/*
- * Where little is left, it is for contexts of which less is known. True: this one is held.
- */
-static __always_inline bool give_way(
-	const struct driver_cpu *c, struct key *k, const struct place *p,
-	const struct driver_seen *known, u32 why)
+/* Where little is left, it is for contexts of which less is known. True: this one gets nothing. */
+static __always_inline bool gives_way(const struct driver_cpu *c, struct key *k,
+	const struct place *p, const struct driver_seen *known, u32 why)
 {
 	if (!(why & WHY_NEW) || why & WHY_WANTED || c->stacks_left >= DRIVER_KNOWN ||
-		k->context.caller[0])
+		(how != DRIVER_INFER && how != DRIVER_JUDGE))
 		return false;
-	hold(k, p, known, why);
-	if (k->context.where & WHERE_NEAR && is_called_so(known, p, k->context.caller[0]))
-		return true;
-	k->context.where &= ~(WHERE_HELD | WHERE_NEAR);
-	if (p->kind != WHERE_OTHER)
-		for (int i = 0; i < DRIVER_CALLERS; i++)
-			k->context.caller[i] = 0;
-	return false;
+	tell_near(k, p, known);
+	return k->context.where & WHERE_NEAR && is_called_so(known, p, k->context.caller[0]);
 }
 
 /* The list of return addresses, if all that lead to the root are known. */
@@ -490,7 +478,7 @@ static __always_inline bool is_followed(u32 why)
  * part of all for what is.
  */
 static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct driver_cpu *c,
-	struct key *k, const struct place *p, const struct driver_seen *known, u32 *why)
+	const struct key *k, const struct place *p, const struct driver_seen *known, u32 *why)
 {
 	u64 size = p->kind == WHERE_OTHER ? DRIVER_MIDDLE : p->base - p->sp;
 	bool free = how == DRIVER_COPY, wanted = *why & WHY_WANTED;
@@ -510,8 +498,6 @@ static __always_inline bool copy_stack(struct bpf_perf_event_data *ctx, struct d
 	/* Those that are only looked at cost nothing, and what else would not be there is not
 	 * learned from. */
 	if (how == DRIVER_JUDGE && (c->stacks_left < reserve + cost || !(*why & WHY_LEARN))) {
-		if (*why & WHY_LEARN)
-			hold(k, p, known, *why);
 		*why &= ~WHY_LEARN;
 		free = true;
 	}
@@ -586,17 +572,17 @@ static __always_inline bool take_stack(
 		why |= WHY_LEARN | WHY_WANTED;
 	if (!spot.seen || !why)
 		return false;
-	forget(&c->forgotten, k, p, &spot, &why);
-	if ((how == DRIVER_INFER || how == DRIVER_JUDGE) && give_way(c, k, p, spot.seen, why)) {
+	if (gives_way(c, k, p, spot.seen, why)) {
 		c->stacks_held++;
 		why &= ~WHY_LEARN;
-		if (how == DRIVER_INFER)
-			return false;
 	}
-	if (!copy_stack(ctx, c, k, p, spot.seen, &why) || !(why & WHY_LEARN)) {
-		hold(k, p, spot.seen, why);
+	if (why & WHY_NEW)
+		k->context.where |= WHERE_HELD;
+	if (!(why & (WHY_LEARN | WHY_JUDGE)))
 		return false;
-	}
+	forget(&c->forgotten, k, p, &spot, &why);
+	if (!copy_stack(ctx, c, k, p, spot.seen, &why) || !(why & WHY_LEARN))
+		return false;
 	note_seen(&spot);
 	return true;
 }
@@ -652,7 +638,7 @@ static __always_inline void find_context(
 	if (p.kind == WHERE_OTHER)
 		k->context.caller[0] = p.sp;
 	if (take_stack(ctx, c, k, &p))
-		k->context.where |= WHERE_COPIED;
+		k->context.where = (k->context.where & ~(WHERE_HELD | WHERE_NEAR)) | WHERE_COPIED;
 }
 
 #endif
