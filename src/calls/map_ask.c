@@ -13,6 +13,7 @@ enum {
 	ASK_DEEP = 96,  /* frames */
 	ASK_RIVALS = 4, /* paths whose frames are tried */
 	ASK_MORE = 8,   /* the part by which paths become more until they are told apart anew */
+	WELL_KNOWN = 32, /* stacks of a place, all with one path */
 };
 
 static const struct call_place *place_of(const struct call_map *m, uint32_t candidate)
@@ -328,12 +329,25 @@ static bool has_told(const struct call_told *told, int64_t height)
 	return false;
 }
 
+/* So many stacks were looked at there that another path would have been among them. */
+static bool is_well_known(
+	const struct call_map *m, enum stack_kind kind, const struct call_frame *frame)
+{
+	struct place_key key = call_map_key(kind, frame);
+	const struct place *p = hmap_get(&m->places, &key);
+
+	return p && p->n == 1 &&
+	       call_tree_node(m->tree, m->candidates.p[p->first].leaf)->metrics[0] >= WELL_KNOWN;
+}
+
 bool call_map_wants_told(const struct call_map *m, enum stack_kind kind,
 	const struct call_frame *frame, const struct call_told *told)
 {
 	int64_t heights[CALL_TOLD];
 	size_t n = call_map_ask(m, kind, frame, heights);
 
+	if (n && is_well_known(m, kind, frame))
+		return false;
 	while (n && has_told(told, heights[n - 1]))
 		n--;
 	return n;

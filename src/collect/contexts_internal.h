@@ -41,7 +41,8 @@ struct look {
 	int32_t ask[CALL_TOLD];
 	uint8_t asks;
 	bool strange; /* it was called by others than those that are known */
-	uint8_t asked, wishes;
+	uint8_t wishes;
+	uint16_t asked;
 };
 
 /* Samples of one frame. Compared as bytes. */

@@ -12,7 +12,7 @@
 
 enum {
 	MOST_WISHES = 8,   /* for stacks of one frame, between two flushes */
-	MOST_ASKS = 64,    /* for callers, from different places in it */
+	MOST_ASKS = 4096,  /* for callers, from different places in it */
 	GROWN = 16,        /* the part by which a map grows until callers are asked for again, */
 	GROWN_PATHS = 128, /* and until it is seen whether there are other paths */
 };

@@ -290,6 +290,15 @@ static void test_doubts(void **s)
 	assert_true(call_map_wants_told(m, STACK_MAIN, &known[0], &told));
 	told = (struct call_told){.n = 1, .callers = {{IMAGE, 1, 160}}};
 	assert_false(call_map_wants_told(m, STACK_MAIN, &known[0], &told));
+	told.callers[0].height = 96;
+	assert_true(call_map_wants_told(m, STACK_MAIN, &known[0], &told));
+	/* Enough stacks refute the doubt, unless one has another path. */
+	for (int i = 0; i < 40; i++)
+		call_map_learn(m, NULL, STACK_MAIN, known, 3);
+	assert_false(call_map_wants_told(m, STACK_MAIN, &known[0], &told));
+	known[1].procedure = 2;
+	call_map_learn(m, NULL, STACK_MAIN, known, 3);
+	assert_true(call_map_wants_told(m, STACK_MAIN, &known[0], &told));
 	call_map_destroy(m);
 }
 
