@@ -171,18 +171,18 @@ for name in "${names[@]}"; do
 	row "$name" "$(degrees "$work/$name/offline.json")" "$(degrees "$work/$name/online.json")"
 done
 echo
-echo "**Samples**: what a map of counted contexts and one recording says of all stacks of another run with the same input (distinct paths, samples); how right the report of a run with the same input is; and of a run with another input, after $seconds s of learning on it, when only one sampled run of the first input was known before. Right is the likeliest path, by procedures."
+echo "**Samples**: what a map of counted contexts and one recording says of all stacks of another run with the same input (distinct paths, samples); how right the report of a run with the same input is; and of a run with another input, after $seconds s of learning on it, when only one sampled run of the first input was known before. Right is the likeliest path, by procedures; wrong, what was called unique and is another; ranked, what was called the likeliest of several and is not."
 echo
 header program "distinct paths right, %" "samples right" "samples wrong" \
-	"report, same input: right" wrong missing "report, another input: right" wrong missing judged
+	"report, same input: right" wrong ranked missing "report, another input: right" wrong ranked missing judged
 for name in "${names[@]}"; do
 	d=$work/$name
 	cp "$d/same.json" "$work/judged.json"
-	same=("$(verdict precise first)" "$(verdict ambiguous incorrect)" "$(verdict missing)")
+	same=("$(verdict precise first)" "$(verdict incorrect)" "$(verdict ambiguous doubted)" "$(verdict missing)")
 	cp "$d/learned.json" "$work/judged.json"
 	row "$name" "$(part "$d/samples.json" by_caller paths precise first)" \
 		"$(part "$d/samples.json" by_caller weights precise first)" \
 		"$(part "$d/samples.json" by_caller weights ambiguous incorrect)" "${same[@]}" \
-		"$(verdict precise first)" "$(verdict ambiguous incorrect)" "$(verdict missing)" \
+		"$(verdict precise first)" "$(verdict incorrect)" "$(verdict ambiguous doubted)" "$(verdict missing)" \
 		"$(jq '.verdicts | add' "$work/judged.json")"
 done

@@ -59,8 +59,9 @@ static void note(struct contexts *c, const struct walk_frame *f, uint64_t bytes,
 }
 
 /*
- * The first `own` frames are not those of the stack before, whose rows were taught. Of the last
- * one, which need have no address, only that it is.
+ * The first `own` frames are not those of the stack before, which was taught: of its frames only
+ * those are counted again that may differ. Of the last one, which need have no address, only that
+ * it is.
  */
 void contexts_note_steps(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n, size_t own, bool whole)
@@ -75,7 +76,7 @@ void contexts_note_steps(struct contexts *c, const struct context_stack *s,
 
 		if (i && i + 1 == n && whole)
 			note(c, f, size, true, NULL);
-		else if (i + 1 < n && f->cfa > sp && (i || f->fixed))
+		else if (i + 1 < n && f->cfa > sp && (i || f->fixed) && (i <= own || !f->fixed))
 			note(c, f, size, false, ruled ? &r : NULL);
 		sp = f->cfa;
 	}

@@ -117,6 +117,7 @@ struct driver_context_bucket {
 #define DRIVER_RESERVE 1024
 #define DRIVER_AGAIN   16384 /* and so much is left for contexts that are copied once, */
 #define DRIVER_KNOWN   8192  /* and so much for those whose call nobody has seen at its height */
+#define DRIVER_INSISTS 8     /* of the others, one sample in so many: those that come often */
 #define DRIVER_HURRY                                                                \
 	16 /* copies of contexts that were copied before, until user space is woken \
 	    */

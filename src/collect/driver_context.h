@@ -417,15 +417,19 @@ static __always_inline bool is_called_so(
 	return known->called[bit / 64 % (DRIVER_CALLS / 64)] >> bit % 64 & 1;
 }
 
-/* Where little is left, it is for contexts of which less is known. True: this one gets nothing. */
+/*
+ * Where little is left, it is for contexts of which less is known, and for those that come often.
+ * True: this one gets nothing.
+ */
 static __always_inline bool gives_way(const struct driver_cpu *c, struct key *k,
-	const struct place *p, const struct driver_seen *known, u32 why)
+	const struct place *p, const struct driver_seen *known, u32 why, u32 dice)
 {
 	if (!(why & WHY_NEW) || why & WHY_WANTED || c->stacks_left >= DRIVER_KNOWN ||
 		(how != DRIVER_INFER && how != DRIVER_JUDGE))
 		return false;
 	tell_near(k, p, known);
-	return k->context.where & WHERE_NEAR && is_called_so(known, p, k->context.caller[0]);
+	return dice % DRIVER_INSISTS && k->context.where & WHERE_NEAR &&
+	       is_called_so(known, p, k->context.caller[0]);
 }
 
 /* The list of return addresses, if all that lead to the root are known. */
@@ -572,7 +576,7 @@ static __always_inline bool take_stack(
 		why |= WHY_LEARN | WHY_WANTED;
 	if (!spot.seen || !why)
 		return false;
-	if (gives_way(c, k, p, spot.seen, why)) {
+	if (gives_way(c, k, p, spot.seen, why, dice >> 16)) {
 		c->stacks_held++;
 		why &= ~WHY_LEARN;
 	}

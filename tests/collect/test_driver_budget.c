@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "collect/driver.h"
@@ -153,6 +154,64 @@ static void test_held_tell_their_callers(void **state)
 	caller = CALLER_ADDRESS(taken.caller);
 	assert_true(caller - (uint64_t)deep < 4096 || (uint64_t)deep - caller < 4096);
 	assert_int_equal(taken.caller >> CALLER_SHIFT, 1);
+	close(fd);
+}
+
+/* Words of the frame of the code that faults, from the base. */
+static uint32_t height_of(const struct driver_stack *s)
+{
+	return (uint32_t)((s->base - s->r[4]) / 8 - 1);
+}
+
+static void teach_calls(const struct driver_stack *s, uint64_t caller, uint32_t height,
+	uint32_t apart, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		driver_teach(driver, s,
+			&(struct stack_step){.address = caller,
+				.words = height + i * apart,
+				.what = STEP_CALLED});
+}
+
+static uint64_t first_word;
+static void keep_word(void *arg, const struct driver_stack *s, const uint8_t *bytes)
+{
+	keep_stack(arg, s, bytes);
+	if ((pid_t)s->pid == getpid() && faults_place(&faults, s->rip) == 0)
+		memcpy(&first_word, bytes, sizeof first_word);
+}
+
+/* Where little is left, those give way whose caller was seen to call at their height. */
+static void test_give_way(void **state)
+{
+	struct stack_step step = {.words = 1, .what = STEP_EXACT, .fixed = true};
+	struct driver_stack a = {0}, b = {0};
+	int fd;
+
+	(void)state;
+	create(DRIVER_INFER, room_for(150));
+	assert_true(run_on(0));
+	fd = open_faults(0, false);
+	run_new(fd, 10, 1);
+	driver_stacks(driver, UINT64_MAX, keep_stack, &a);
+	run_new(fd, 11, 1);
+	driver_stacks(driver, UINT64_MAX, keep_word, &b);
+	step.address = step.row = a.rip;
+	driver_teach(driver, &a, &step);
+	teach_calls(&a, first_word, height_of(&a) + 10 * (height_of(&b) - height_of(&a)),
+		height_of(&b) - height_of(&a), 64);
+	drain();
+	run_new(fd, 20, 64);
+	drain();
+	assert_int_equal(taken.samples, 64);
+	assert_int_equal(taken.stacks + taken.held, 64);
+	assert_int_equal(taken.near, taken.held);
+	/* One in DRIVER_INSISTS is taken. */
+	assert_in_range(taken.held, 32, 63);
+	run_new(fd, 100, 16);
+	drain();
+	assert_int_equal(taken.stacks, 16);
+	assert_int_equal(taken.held, 0);
 	close(fd);
 }
 
@@ -335,6 +394,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_held_tell_their_callers),
+		cmocka_unit_test(test_give_way),
 		cmocka_unit_test(test_known_are_not_held),
 		cmocka_unit_test(test_held_when_judged),
 		cmocka_unit_test(test_shared),

@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -106,11 +107,43 @@ static void test_differing(void **state)
 	assert_int_equal(frame_around(0x410100), 0);
 }
 
+static bool is_called(uint64_t address, uint32_t words)
+{
+	uint64_t h = DRIVER_HASH_CALL(
+		stack.program, driver_place_in(&stack, address), WHERE_MAIN, words);
+
+	return seen->called[DRIVER_CALL(h) / 64] >> DRIVER_CALL(h) % 64 & 1;
+}
+
+/* Calls at heights, until there are too many of them: then all begins anew. */
+static void test_calls(void **state)
+{
+	struct stack_step call = {.address = 0x410100, .words = 7, .what = STEP_CALLED};
+
+	(void)state;
+	driver_steps_teach(seen, &stack, &call);
+	assert_true(is_called(0x410100, 7));
+	assert_false(is_called(0x410100, 8) && is_called(0x410100, 9));
+	assert_false(is_called(0x410105, 7) && is_called(0x410106, 7));
+	/* Nothing of it is the size of a frame. */
+	assert_int_equal(step_from(driver_place_in(&stack, 0x410100), STEP_RETURN), 0);
+	driver_steps_teach(seen, &stack, &call);
+	assert_int_equal(seen->ncalled, 1);
+	for (uint32_t i = 0; i < DRIVER_CALLS / 4; i++) {
+		call.words = 1000 + i;
+		driver_steps_teach(seen, &stack, &call);
+		assert_true(is_called(0x410100, call.words));
+	}
+	assert_true(seen->ncalled <= DRIVER_CALLS / 8);
+	assert_false(is_called(0x410100, 7));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rows, begin, end),
 		cmocka_unit_test_setup_teardown(test_differing, begin, end),
+		cmocka_unit_test_setup_teardown(test_calls, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
