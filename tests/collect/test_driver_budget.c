@@ -264,28 +264,28 @@ static void test_held_when_judged(void **state)
 /* What the other CPUs have not used is for who needs it. */
 static void test_shared(void **state)
 {
-	unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF), all = 8 * cpus, more = 0;
+	unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF), all = 4 * cpus, more = 0;
 	int fd;
 
 	(void)state;
-	create(DRIVER_INFER, room_for(8));
+	create(DRIVER_INFER, room_for(4));
 	if (cpus < 2 || !run_on(1) || !run_on(0)) {
 		print_message("skipped: there is one CPU\n");
 		skip();
 	}
 	fd = open_faults(0, false);
-	run_new(fd, 10, 20);
+	run_new(fd, 2, 10);
 	drain();
-	assert_int_equal(taken.stacks, 8);
-	assert_int_equal(taken.held, 12);
-	more = (all - 8) / cpus;
-	run_new(fd, 50, 20);
+	assert_int_equal(taken.stacks, 4);
+	assert_int_equal(taken.held, 6);
+	more = (all - 4) / cpus;
+	run_new(fd, 14, 10);
 	drain();
 	assert_int_equal(taken.stacks, more);
 	/* The other one has lent it. */
-	more = (all - 8 - more) / cpus;
+	more = (all - 4 - more) / cpus;
 	assert_true(run_on(1));
-	run_new(fd, 90, 20);
+	run_new(fd, 26, 10);
 	drain();
 	assert_int_equal(taken.stacks, more);
 	close(fd);
