@@ -57,11 +57,11 @@ struct call_frame {
 
 /* What a walked stack says of the answer that the map would have given before. */
 enum call_verdict {
-	PATH_PRECISE,   /* one path is known, and it was this one */
-	PATH_FIRST,     /* several are; the likeliest was */
-	PATH_AMBIGUOUS, /* another of them was */
-	PATH_WRONG,     /* those that are known are others */
-	PATH_MISSING,   /* none is known */
+	PATH_PRECISE,    /* one path is known, and it was this one */
+	PATH_FIRST,      /* several are; the likeliest was */
+	PATH_AMBIGUOUS,  /* another of them was */
+	PATH_WRONG,      /* those that are known are others */
+	PATH_MISSING,    /* none is known */
 	PATH_CATEGORIES, /* those of the paper; */
 	/* and of samples: it was named with a doubt, and is none of those that are known */
 	PATH_DOUBTED = PATH_CATEGORIES,

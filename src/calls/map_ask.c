@@ -9,10 +9,10 @@
 #include <string.h>
 
 enum {
-	ASK_MOST = 32,  /* paths that are told apart */
-	ASK_DEEP = 96,  /* frames */
-	ASK_RIVALS = 4, /* paths whose frames are tried */
-	ASK_MORE = 8,   /* the part by which paths become more until they are told apart anew */
+	ASK_MOST = 32,   /* paths that are told apart */
+	ASK_DEEP = 96,   /* frames */
+	ASK_RIVALS = 4,  /* paths whose frames are tried */
+	ASK_MORE = 8,    /* the part by which paths become more until they are told apart anew */
 	WELL_KNOWN = 32, /* stacks of a place, all with one path */
 };
 

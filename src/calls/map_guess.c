@@ -104,7 +104,8 @@ uint32_t call_map_guess(struct call_map *m, enum stack_kind kind, const struct c
 	return guess(m, kind, frame, NULL);
 }
 
-/* The frames that were told of, the sample's first, and those callers that were told further out. */
+/* The frames that were told of, the sample's first, and those callers that were told further out.
+ */
 struct near {
 	struct call_frame frames[CALL_TOLD];
 	size_t n;

@@ -27,8 +27,7 @@ static bool is_step_kept(const struct call_map *m, const struct call_node *step,
 	const struct call_place *at = &call_tree_node(m->tree, step->parent)->at;
 	struct call_frame f = {at->image, at->procedure, (int64_t)step->at.procedure};
 	struct place_key key = call_map_key((enum stack_kind)(step->at.site & 3), &f);
-	const struct candidate *c =
-		call_map_candidate(m, hmap_get(&m->places, &key), step->parent);
+	const struct candidate *c = call_map_candidate(m, hmap_get(&m->places, &key), step->parent);
 
 	return c && kept[c - m->candidates.p];
 }

@@ -224,7 +224,8 @@ void contexts_judge(struct contexts *c, const struct judgement *j);
 /* What a walked stack teaches (contexts_steps), and the frames of one that needed no walk. */
 void contexts_note_steps(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n, size_t own, bool whole);
-void contexts_note_calls(struct contexts *c, const struct walk_frame *walked, size_t n, uint64_t base);
+void contexts_note_calls(
+	struct contexts *c, const struct walk_frame *walked, size_t n, uint64_t base);
 bool contexts_trail_fits(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, size_t n);
 size_t contexts_trail(const struct context_stack *s, struct walk_frame *out);

@@ -149,9 +149,9 @@ static uint32_t find_path(struct settling *st, const struct placed *p, enum know
 		answer.node = derive_in_time(st->c, p);
 		answer.ranked = true;
 	}
-	*known = answer.node == CALL_NONE          ? KNOWN_UNKNOWN
+	*known = answer.node == CALL_NONE       ? KNOWN_UNKNOWN
 		 : answer.ranked || p->doubtful ? KNOWN_RANKED
-						   : KNOWN_UNIQUE;
+						: KNOWN_UNIQUE;
 	return answer.node;
 }
 

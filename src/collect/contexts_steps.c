@@ -83,7 +83,8 @@ void contexts_note_steps(struct contexts *c, const struct context_stack *s,
 }
 
 /* Who called, and how high what was called is, of the first frames. */
-void contexts_note_calls(struct contexts *c, const struct walk_frame *walked, size_t n, uint64_t base)
+void contexts_note_calls(
+	struct contexts *c, const struct walk_frame *walked, size_t n, uint64_t base)
 {
 	for (size_t i = 0; i + 1 < n && walked[i].cfa && !walked[i + 1].exact; i++)
 		*vec_add(&c->steps) = (struct stack_step){.address = walked[i + 1].pc,

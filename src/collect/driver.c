@@ -48,7 +48,7 @@ struct driver {
 	uint32_t judges; /* one sample in so many is looked at, whatever is known */
 	struct driver_seen *seen;
 	struct ring_buffer *stacks;
-	uint64_t given; /* when copies were last given out */
+	uint64_t given;           /* when copies were last given out */
 	uint64_t saved, a_second; /* what they may cost on each CPU: at once, and in a second */
 	VEC(struct driver_stack *) young;
 	struct stack_delivery *delivery; /* under way */

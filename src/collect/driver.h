@@ -68,8 +68,8 @@ struct driver_bucket {
  * (WHERE_HEIGHT, in words of 8 bytes), which base that is (enum stack_kind of calls/map.h) and,
  * if rbp could be a frame pointer, how many words it is above the stack pointer; whether the stack
  * was copied with the sample, or should have been, as the context was new (and then, whether its
- * callers are the nearest, one after the other); and the context's slot in the filter. Samples in the kernel have the
- * context that the program entered it with: `user` is its next instruction.
+ * callers are the nearest, one after the other); and the context's slot in the filter. Samples in
+ * the kernel have the context that the program entered it with: `user` is its next instruction.
  */
 #define WHERE_HEIGHT      0x7ffffffu
 #define WHERE_NEAR        (1ull << 27)
@@ -94,9 +94,9 @@ struct driver_bucket {
 struct driver_context {
 	u64 where;
 	u64 user; /* 0: the sample was in user mode, or there is no user */
-	/* Return addresses, as far as user space asked for them or (WHERE_NEAR) they are known to be
-	   some, with where they are above CALLER_SHIFT (as in an ask); else 0. On a stack that nobody knows, the first is the stack
-	   pointer. */
+	/* Return addresses, as far as user space asked for them or (WHERE_NEAR) they are known to
+	   be some, with where they are above CALLER_SHIFT (as in an ask); else 0. On a stack that
+	   nobody knows, the first is the stack pointer. */
 	u64 caller[DRIVER_CALLERS];
 };
 #define CALLER_SHIFT         48
@@ -199,8 +199,8 @@ struct driver_step {
 
 /*
  * Calls that were seen at the height that they were seen at, of the frame that was called: a bit
- * of a hash. A context that is new but was called like that is mostly at a place whose path is known,
- * so that others need its stack more.
+ * of a hash. A context that is new but was called like that is mostly at a place whose path is
+ * known, so that others need its stack more.
  */
 #define DRIVER_CALLS (1u << 22)
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define ROW_AT_ONCE 2048 /* bytes of code that are taught, at most */
+#define ROW_AT_ONCE 2048               /* bytes of code that are taught, at most */
 #define CALLS_MOST  (DRIVER_CALLS / 8) /* then the bits say too little, and all are seen again */
 
 /* The entry for a hash, or for whom it is to be from now on. */
@@ -91,8 +91,8 @@ static void note_call(
 	struct driver_seen *seen, const struct driver_stack *s, const struct stack_step *l)
 {
 	uint64_t kind = s->context.where >> WHERE_KIND_SHIFT & WHERE_KIND;
-	uint64_t bit = DRIVER_CALL(DRIVER_HASH_CALL(
-		s->program, driver_place_in(s, l->address), kind, l->words));
+	uint64_t bit = DRIVER_CALL(
+		DRIVER_HASH_CALL(s->program, driver_place_in(s, l->address), kind, l->words));
 
 	if (seen->called[bit / 64] >> bit % 64 & 1)
 		return;

@@ -26,8 +26,8 @@ struct driver_options {
 	unsigned cpus;  /* the highest CPU number + 1 */
 	unsigned paths; /* how calling contexts are told apart (DRIVER_INFER, ...) */
 	double rate;    /* samples a second on each CPU; 0: not known */
-	/* What stacks of a CPU may cost (DRIVER_COPY_COST, ...), if not the usual: saved up at most,
-	   and in a second. */
+	/* What stacks of a CPU may cost (DRIVER_COPY_COST, ...), if not the usual: saved up at
+	   most, and in a second. */
 	bool budgeted;
 	uint32_t stacks_saved, stacks_a_second;
 };

@@ -306,7 +306,8 @@ static void test_doubts(void **s)
 static void test_near(void **s)
 {
 	struct call_frame seen[] = {{IMAGE, 1, 96}, {IMAGE, 9, 8}};
-	struct call_frame likely[] = {{IMAGE, 4, 196}, {IMAGE, 3, 160}, {IMAGE, 2, 96}, {IMAGE, 9, 8}};
+	struct call_frame likely[] = {
+		{IMAGE, 4, 196}, {IMAGE, 3, 160}, {IMAGE, 2, 96}, {IMAGE, 9, 8}};
 	struct call_frame is[] = {{IMAGE, 4, 196}, {IMAGE, 5, 160}, {IMAGE, 1, 96}, {IMAGE, 9, 8}};
 	struct call_told told = {.n = 3,
 		.near = true,
@@ -364,7 +365,8 @@ static void test_shrink(void **s)
 {
 	struct call_frame often[] = {{IMAGE, 4, 160}, {IMAGE, 1, 96}, {IMAGE, 9, 8}};
 	struct call_frame once[] = {{IMAGE, 5, 288}, {IMAGE, 2, 192}, {IMAGE, 9, 8}};
-	struct call_frame third[] = {{IMAGE, 5, 320}, {IMAGE, 4, 224}, {IMAGE, 1, 160}, {IMAGE, 9, 8}};
+	struct call_frame third[] = {
+		{IMAGE, 5, 320}, {IMAGE, 4, 224}, {IMAGE, 1, 160}, {IMAGE, 9, 8}};
 	struct call_map *m = call_map_create();
 	uint64_t v[PATH_VERDICTS];
 	uint32_t others, node;

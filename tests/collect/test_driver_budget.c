@@ -163,8 +163,8 @@ static uint32_t height_of(const struct driver_stack *s)
 	return (uint32_t)((s->base - s->r[4]) / 8 - 1);
 }
 
-static void teach_calls(const struct driver_stack *s, uint64_t caller, uint32_t height,
-	uint32_t apart, unsigned n)
+static void teach_calls(
+	const struct driver_stack *s, uint64_t caller, uint32_t height, uint32_t apart, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		driver_teach(driver, s,
