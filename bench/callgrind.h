@@ -27,6 +27,8 @@ enum callgrind_event {
 	CALLGRIND_D1,
 	CALLGRIND_IL,
 	CALLGRIND_DL,
+	CALLGRIND_D1_WRITE, /* of writes, and of what reads and writes a place */
+	CALLGRIND_DL_WRITE,
 	CALLGRIND_EVENTS, /* of no interest */
 };
 
@@ -93,7 +95,8 @@ static void callgrind_columns(struct callgrind *c, const char *text)
 		const char *name;
 		enum callgrind_event event;
 	} known[] = {{"Ir", CALLGRIND_EXECUTIONS}, {"I1mr", CALLGRIND_I1}, {"D1mr", CALLGRIND_D1},
-		{"ILmr", CALLGRIND_IL}, {"DLmr", CALLGRIND_DL}};
+		{"ILmr", CALLGRIND_IL}, {"DLmr", CALLGRIND_DL}, {"D1mw", CALLGRIND_D1_WRITE},
+		{"DLmw", CALLGRIND_DL_WRITE}};
 	char name[16];
 	int n;
 
