@@ -161,6 +161,8 @@ static void begin(struct why_work *w)
 	w->block_of = graph_numbers(n, 0);
 	w->time = xcalloc(n + 1, sizeof *w->time);
 	w->stayed = xcalloc(n + 1, sizeof *w->stayed);
+	w->shadow = xcalloc(n + 1, sizeof *w->shadow);
+	w->late = xcalloc(n + 1, sizeof *w->late);
 	w->misses = xcalloc(f->nblocks + 1, sizeof *w->misses);
 	w->why->insns = xcalloc(n + 1, sizeof *w->why->insns);
 	w->why->blocks = xcalloc(f->nblocks + 1, sizeof *w->why->blocks);
@@ -186,6 +188,8 @@ static void end(struct why_work *w)
 	free(w->misses);
 	free(w->time);
 	free(w->stayed);
+	free(w->late);
+	free(w->shadow);
 	free(w->block_of);
 	free(w->facts);
 }
@@ -222,6 +226,7 @@ static int analyse(struct why_work *w, struct err *e)
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
 		divide_block(w, b);
 	divide_procedure(w);
+	w->admits = true;
 	why_lay_out(w);
 	why_accuse(w);
 	why_sum_up(w);

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- instructions ---- */
@@ -131,6 +132,81 @@ size_t why_way_to(struct why_work *w, uint32_t insn, uint32_t *way, size_t most)
 		way[n - 1 - i] = swap;
 	}
 	return n;
+}
+
+/* Ways that are followed at the same time. */
+struct ways {
+	struct why_work *work;
+	why_way_fn *fn;
+	void *arg;
+	uint32_t *back, *way; /* from the instruction backwards; and in order, for fn */
+	size_t most;
+};
+
+#define WAY_LEAST (1 / 16.0) /* of the executions: rarer ways are taken to be the usual one */
+
+static void end_way(const struct ways *ways, size_t n, double share)
+{
+	for (size_t i = 0; i < n; i++)
+		ways->way[i] = ways->back[n - 1 - i];
+	ways->fn(ways->arg, ways->way, n, share);
+}
+
+static void follow_ways(
+	const struct ways *ways, uint32_t block, uint32_t end, size_t n, double share);
+
+/* Behind a join each way that comes often enough by itself, the others with the most frequent. */
+static void split_ways(const struct ways *ways, uint32_t block, size_t n, double share)
+{
+	struct why_work *w = ways->work;
+	const struct flow *f = w->flow;
+	uint32_t usual = why_edge_in(w, block);
+	double all = 0, rest = share;
+
+	graph_each_in (e, &f->graph, block)
+		all += why_edge_count(w, *e);
+	graph_each_in (e, &f->graph, block) {
+		double part = all > 0 ? share * why_edge_count(w, *e) / all : 0;
+		uint32_t from = f->graph.edge[*e].from;
+
+		if (*e == usual || part < WAY_LEAST)
+			continue;
+		rest -= part;
+		if (from == f->entry_node)
+			end_way(ways, n, part);
+		else
+			follow_ways(
+				ways, from, f->blocks[from].first + f->blocks[from].count, n, part);
+	}
+	if (usual == GRAPH_NONE || f->graph.edge[usual].from == f->entry_node) {
+		end_way(ways, n, rest);
+		return;
+	}
+	block = f->graph.edge[usual].from;
+	follow_ways(ways, block, f->blocks[block].first + f->blocks[block].count, n, rest);
+}
+
+static void follow_ways(
+	const struct ways *ways, uint32_t block, uint32_t end, size_t n, double share)
+{
+	uint32_t first = ways->work->flow->blocks[block].first;
+
+	while (end > first && n < ways->most)
+		ways->back[n++] = --end;
+	if (n == ways->most)
+		end_way(ways, n, share);
+	else
+		split_ways(ways, block, n, share);
+}
+
+void why_ways_to(struct why_work *w, uint32_t insn, size_t most, why_way_fn *fn, void *arg)
+{
+	struct ways ways = {w, fn, arg, graph_numbers((uint32_t)most, 0),
+		graph_numbers((uint32_t)most, 0), most};
+
+	follow_ways(&ways, w->block_of[insn], insn, 0, 1);
+	free(ways.back);
+	free(ways.way);
 }
 
 /* ---- loops ---- */

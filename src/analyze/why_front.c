@@ -14,7 +14,7 @@
 #define LINE      64
 #define PAGE      4096
 #define CODE_COST 1  /* cycles of a line, where none is seen alone */
-#define SHADOW    24 /* instructions whose own latency shows after the pipeline was emptied */
+#define SHADOW    48 /* instructions whose latencies show after the pipeline was emptied */
 
 /* ---- branches ---- */
 
@@ -174,30 +174,94 @@ static uint32_t worst_branch(struct why_work *w, uint32_t block)
 	return worst;
 }
 
-/* Its own latency shows a few instructions behind a branch, when nothing else is under way. */
-static void look_at_shadow(struct why_work *w, uint32_t insn, struct why_front *out)
+/* ---- shadows ---- */
+
+/*
+ * After the pipeline was emptied nothing older is under way, so latencies show that are hidden
+ * else: the scoreboard says which, when it begins there. The first instruction is left out, for it
+ * is where fetching shows.
+ */
+struct shadow {
+	struct why_work *work;
+	uint32_t block;        /* that is begun after a misprediction, */
+	double missed, likely; /* so many times */
+	uint32_t number[SHADOW];
+	struct model_insn insn[SHADOW];
+};
+
+#define OFTEN 0.125 /* ways that are followed come so often, as a share */
+
+static void cast_shadow(struct shadow *s, size_t n, size_t from, double share)
 {
-	uint32_t way[SHADOW], worst = GRAPH_NONE;
-	size_t n = why_way_to(w, insn, way, SHADOW);
-	double latency = fmin(why_fact_of(w, insn)->model.latency, MOST), most = 0, likely = 0;
-	double count = why_block_count(w, w->block_of[insn]);
+	struct why_work *w = s->work;
+	struct scoreboard_insn out[SHADOW];
 
-	for (size_t i = n; i-- > 0;) {
-		uint32_t b = w->block_of[way[i]];
-		double factor = fmin(1, why_block_count(w, b) / count);
+	if (scoreboard_block(w->board, s->insn, n, out, NULL))
+		return;
+	for (size_t i = from < 1 ? 1 : from; i < n; i++) {
+		struct why_shadow *to = &w->shadow[s->number[i]];
+		double lost = fmin(out[i].stall, MOST) - w->why->insns[s->number[i]].min_cpi;
 
-		if (way[i] != w->flow->blocks[b].first)
+		if (!(lost > 0))
 			continue;
-		likely = fmax(likely, w->misses[b].before_likely * factor);
-		if (w->misses[b].before * factor > most) {
-			most = w->misses[b].before * factor;
-			worst = b;
+		to->missed += s->missed * share * lost;
+		to->likely += s->likely * share * lost;
+		if (s->missed * share * lost > to->most) {
+			to->most = s->missed * share * lost;
+			to->block = s->block;
 		}
 	}
-	out->missed += most * latency;
-	out->likely += likely * latency;
-	if (worst != GRAPH_NONE)
-		out->branch = worst_branch(w, worst);
+}
+
+static void follow_shadow(struct shadow *s, uint32_t block, size_t n, double share)
+{
+	struct why_work *w = s->work;
+	const struct flow_block *b = &w->flow->blocks[block];
+	double count = why_block_count(w, block);
+	size_t from = n;
+
+	for (uint32_t i = 0; i < b->count && n < SHADOW; i++) {
+		s->number[n] = b->first + i;
+		s->insn[n++] = why_fact_of(w, b->first + i)->model;
+	}
+	cast_shadow(s, n, from, share);
+	if (n == SHADOW || n == from || b->end == FLOW_CALLS)
+		return;
+	graph_each_out (e, &w->flow->graph, block) {
+		uint32_t to = w->flow->graph.edge[*e].to;
+		double part = share * fmin(1, why_edge_count(w, *e) / count);
+
+		if (to < w->flow->nblocks && part >= OFTEN)
+			follow_shadow(s, to, n, part);
+	}
+}
+
+static void find_shadows(struct why_work *w)
+{
+	struct shadow s = {.work = w};
+
+	for (s.block = 0; s.block < w->flow->nblocks; s.block++) {
+		const struct why_misses *m = &w->misses[s.block];
+		double count = why_block_count(w, s.block);
+
+		s.missed = m->before * count;
+		s.likely = m->before_likely * count;
+		if (s.missed * USUAL > w->sample)
+			follow_shadow(&s, s.block, 0, 1);
+	}
+}
+
+static void look_at_shadow(struct why_work *w, uint32_t insn, struct why_front *out)
+{
+	const struct why_shadow *s = &w->shadow[insn];
+	double count = why_block_count(w, w->block_of[insn]);
+
+	if (!(s->missed > 0) || !(count > 0))
+		return;
+	out->missed += s->missed / count;
+	out->likely += s->likely / count;
+	out->branch = worst_branch(w, s->block);
+	out->foreseen = out->branch != GRAPH_NONE && w->misses[w->block_of[out->branch]].foreseen;
 }
 
 static void look_at_branches(struct why_work *w, uint32_t insn, struct why_front *out)
@@ -212,7 +276,7 @@ static void look_at_branches(struct why_work *w, uint32_t insn, struct why_front
 		out->missed += m->before * MOST;
 		out->likely += m->before_likely * USUAL / (split ? 1 + SPLIT_LIKELY : 1);
 		out->branch = worst_branch(w, block);
-		out->foreseen =
+		out->foreseen |=
 			out->branch != GRAPH_NONE && w->misses[w->block_of[out->branch]].foreseen;
 	}
 	if (out->ends && split) {
@@ -307,7 +371,7 @@ static void look_at_targets(struct why_work *w, uint32_t block, struct why_front
 }
 
 /* How often its innermost loop is entered, for each execution. */
-static double freshness(struct why_work *w, uint32_t block)
+double why_fresh(struct why_work *w, uint32_t block)
 {
 	const struct graph *g = &w->flow->graph;
 	uint32_t loop = w->loops.of[block];
@@ -399,6 +463,7 @@ void why_find_front(struct why_work *w)
 	struct witness next = {0}, other = {0};
 
 	why_find_missed(w);
+	find_shadows(w);
 	hear_all(w, &next, &other);
 	w->next_line = next.times > 0 ? next.lost / next.times : CODE_COST;
 	w->other_line = other.times > 0 ? other.lost / other.times : CODE_COST;
@@ -419,7 +484,7 @@ void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out)
 	*out = (struct why_front){.branch = GRAPH_NONE};
 	out->leads = is_first(w, insn);
 	out->ends = is_predicted(w, block) && insn == why_last(w, block);
-	out->fresh = freshness(w, block);
+	out->fresh = why_fresh(w, block);
 	if (w->loops.of[block] != GRAPH_NONE) {
 		const struct why_loop *l = why_loop_of(w, w->loops.of[block]);
 

@@ -44,6 +44,15 @@ struct why_misses {
 	bool foreseen;                /* the likely one is known from walks */
 };
 
+/* What shows at an instruction because the pipeline was emptied before, in cycles of all
+ * executions.
+ */
+struct why_shadow {
+	double missed, likely; /* at most, likely */
+	double most;           /* of the first, by one block */
+	uint32_t block;
+};
+
 struct why_work {
 	struct why *why;
 	const struct evidence *evidence;
@@ -54,14 +63,17 @@ struct why_work {
 	uint32_t *block_of;        /* by instruction */
 	struct why_time *time;     /* by instruction */
 	struct why_misses *misses; /* by block */
+	struct why_shadow *shadow; /* by instruction */
 	struct loops loops;
 	struct why_loop *loop; /* by loop, filled on demand: why_loop_of */
 	struct scoreboard *board;
-	double sample;  /* cycles that a sample stands for */
+	double sample; /* cycles that a sample stands for */
+	double *late; /* by instruction: cycles that show if what comes from elsewhere comes late */
 	double *stayed; /* by instruction: samples that a caller's transfer may have caused */
 	/* Cycles of another line of code where nothing else can be to blame: of the next one, and
 	   of one that a transfer leads to. */
 	double next_line, other_line;
+	bool admits; /* that what comes from elsewhere is late */
 	VEC(struct why_stall) stalls;
 	VEC(uint32_t) from;
 };
@@ -88,6 +100,13 @@ uint32_t why_edge_out(const struct why_work *w, uint32_t block);
  * `most`. Stops where the procedure is entered.
  */
 size_t why_way_to(struct why_work *w, uint32_t insn, uint32_t *way, size_t most);
+
+/*
+ * The ways to an instruction that come often, each with its share of the executions; they add up to
+ * 1. Order and length as above.
+ */
+typedef void why_way_fn(void *arg, const uint32_t *way, size_t n, double share);
+void why_ways_to(struct why_work *w, uint32_t insn, size_t most, why_way_fn *fn, void *arg);
 
 /* How the address of a memory operand goes on from one iteration to the next. */
 enum why_place {
@@ -117,12 +136,12 @@ double why_measure_tempo(struct why_work *w); /* why_tempo.c */
 
 /* why_memory.c: what older instructions on the way to an instruction did to the place it loads. */
 struct why_memory {
-	uint32_t stored_by;  /* the youngest that stores some of what it loads, or GRAPH_NONE */
-	bool covered;        /* and all of it: can be forwarded */
-	uint32_t maybe;      /* a smaller store by an index into where it loads, or GRAPH_NONE */
-	uint32_t aliased;    /* one that stores a multiple of 4096 bytes away, or GRAPH_NONE */
-	uint32_t call;       /* one just before it, or GRAPH_NONE */
-	uint32_t apart;      /* bytes that it reaches beyond what an older load had; 64: too far */
+	uint32_t stored_by; /* the youngest that stores some of what it loads, or GRAPH_NONE */
+	bool covered;       /* and all of it: can be forwarded */
+	uint32_t maybe;     /* a smaller store by an index into where it loads, or GRAPH_NONE */
+	uint32_t aliased;   /* one that stores a multiple of 4096 bytes away, or GRAPH_NONE */
+	uint32_t call;      /* one just before it, or GRAPH_NONE */
+	double apart; /* share that may be in another line than what older ones had, of all ways */
 	uint32_t far_stores; /* stores on the way that are neither to the stack nor to fixed places
 			      */
 	uint32_t last_store; /* the youngest of these, or GRAPH_NONE */
@@ -150,6 +169,8 @@ struct why_front {
 	uint32_t branch;   /* to blame, or GRAPH_NONE */
 };
 void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out);
+/* How often the innermost loop of a block is entered, for each execution; 1: it is in none. */
+double why_fresh(struct why_work *w, uint32_t block);
 /* How often the line of an instruction is another than before, and gone from the cache. */
 double why_line_gone(struct why_work *w, uint32_t insn);
 

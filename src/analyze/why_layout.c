@@ -135,6 +135,34 @@ static void judge_block(struct why_work *w, uint32_t block)
 		w->time[i].significant = w->time[i].seen > w->time[i].laid;
 }
 
+/*
+ * A load through a pointer that a caller passed or a callee returned shows its latency when that
+ * comes late, and nobody knows when it does: what was seen of it is not blamed on anybody.
+ */
+static void admit_late(struct why_work *w)
+{
+	for (uint32_t i = 0; i < w->flow->ninsns; i++) {
+		struct why_time *t = &w->time[i];
+		struct why_insn *in = &w->why->insns[i];
+		double count = why_block_count(w, w->block_of[i]);
+		double part = 0;
+
+		if (w->late[i] > 0 && t->seen > t->laid)
+			part = fmin(t->seen - t->laid,
+				w->late[i] * count * why_fresh(w, w->block_of[i]));
+		if (!(part > 0))
+			continue;
+		t->laid += part;
+		t->best += part;
+		if (in->stopped <= 0) {
+			in->cause = WHY_OPERAND;
+			in->on = GRAPH_NONE;
+		}
+		in->stopped += part / count;
+		in->min_cpi += part / count;
+	}
+}
+
 void why_lay_out(struct why_work *w)
 {
 	for (uint32_t b = 0; b < w->flow->nblocks; b++) {
@@ -153,6 +181,8 @@ void why_lay_out(struct why_work *w)
 	for (uint32_t i = 0; i < w->flow->ninsns; i++)
 		if (w->time[i].hidden > 0)
 			look_near(w, i);
+	if (w->admits)
+		admit_late(w);
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
 		judge_block(w, b);
 }

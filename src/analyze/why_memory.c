@@ -29,6 +29,12 @@ struct access {
 	bool loads, stores;
 };
 
+/* What a way says of a place. */
+struct sight {
+	uint32_t apart; /* bytes that it reaches beyond what an older load had; 64: too far */
+	bool stored;    /* some of it was stored */
+};
+
 struct tracker {
 	struct symbol reg[16];
 	uint32_t unknowns;
@@ -176,7 +182,7 @@ static uint32_t slow_beside(struct why_work *w, uint32_t insn, const uint32_t *w
 #define LINE 64
 
 /* Bytes that reach beyond what the older one had: as many in 64 are in another line. */
-static void note_touched(const struct access *old, const struct address *a, struct why_memory *out)
+static void note_touched(const struct access *old, const struct address *a, struct sight *out)
 {
 	int64_t start = (int64_t)(a->base.plus - old->at.base.plus);
 	int64_t end = start + a->size - old->at.size;
@@ -185,21 +191,27 @@ static void note_touched(const struct access *old, const struct address *a, stru
 	if (start <= -LINE || end >= LINE)
 		return;
 	beyond = (uint64_t)(start < 0 ? -start : 0) + (uint64_t)(end > 0 ? end : 0);
-	if (beyond < out->apart) {
+	if (beyond < out->apart)
 		out->apart = (uint32_t)beyond;
-	}
+}
+
+static bool overlaps(const struct address *a, const struct address *b)
+{
+	uint64_t apart = a->base.plus - b->base.plus;
+
+	return apart < b->size || -apart < a->size;
 }
 
 static void compare(const struct access *old, const struct address *a, struct why_memory *out)
 {
 	uint64_t apart = a->base.plus - old->at.base.plus;
-	bool overlaps = apart < old->at.size || -apart < a->size;
+	bool hit = overlaps(a, &old->at);
 
-	if (overlaps && out->stored_by == GRAPH_NONE) {
+	if (hit && out->stored_by == GRAPH_NONE) {
 		out->stored_by = old->insn;
 		out->covered = apart < old->at.size && apart + a->size <= old->at.size;
 	}
-	if (!overlaps && out->aliased == GRAPH_NONE &&
+	if (!hit && out->aliased == GRAPH_NONE &&
 		((apart & 4095) < old->at.size || (-apart & 4095) < a->size))
 		out->aliased = old->insn;
 }
@@ -213,27 +225,71 @@ static bool may_hit(const struct access *old, const struct address *a)
 	       old->at.index != a->index && old->at.size < a->size && !a->segment;
 }
 
-static void look_back(
-	const struct tracker *t, const struct address *a, bool loads, struct why_memory *out)
+static void look_back(const struct tracker *t, const struct address *a, struct why_memory *out)
 {
 	for (uint32_t i = 1; i <= kept(t); i++) {
 		const struct access *old = back(t, i);
 
-		if (loads && i <= SOON && out->maybe == GRAPH_NONE && may_hit(old, a))
+		if (i <= SOON && out->maybe == GRAPH_NONE && may_hit(old, a))
 			out->maybe = old->insn;
+		if (old->stores && comparable(a, &old->at))
+			compare(old, a, out);
+	}
+}
+
+static void look_around(
+	const struct tracker *t, const struct address *a, bool loads, struct sight *out)
+{
+	for (uint32_t i = 1; i <= kept(t); i++) {
+		const struct access *old = back(t, i);
+
 		if (!comparable(a, &old->at))
 			continue;
 		if (old->loads) /* a store does not wait until the line is there */
 			note_touched(old, a, out);
-		if (old->stores && loads)
-			compare(old, a, out);
+		out->stored |= old->stores && loads && overlaps(a, &old->at);
 	}
+}
+
+static void follow_way(struct why_work *w, const uint32_t *way, size_t n, struct tracker *t)
+{
+	*t = (struct tracker){.call = GRAPH_NONE};
+	for (unsigned i = 0; i < 16; i++)
+		t->reg[i].unknown = ++t->unknowns;
+	for (size_t i = 0; i < n; i++)
+		track(w, t, way[i]);
+}
+
+/* ---- all ways ---- */
+
+struct survey {
+	struct why_work *work;
+	uint32_t insn;
+	double apart;
+};
+
+static void survey_way(void *arg, const uint32_t *way, size_t n, double share)
+{
+	struct survey *s = arg;
+	const struct model_insn *in = &why_fact_of(s->work, s->insn)->model;
+	struct sight sight = {.apart = LINE};
+	struct tracker t;
+
+	follow_way(s->work, way, n, &t);
+	for (unsigned i = 0; i < in->nplaces; i++) {
+		struct address a =
+			address_of(&t, &in->place[i], s->work->flow->insns[s->insn].address);
+
+		look_around(&t, &a, in->place[i].loads, &sight);
+	}
+	s->apart += sight.stored ? 0 : share * sight.apart / LINE;
 }
 
 void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out)
 {
 	const struct why_fact *f = why_fact_of(w, insn);
-	struct tracker t = {.call = GRAPH_NONE};
+	struct survey survey = {.work = w, .insn = insn};
+	struct tracker t;
 	uint32_t way[WAY];
 	size_t n = why_way_to(w, insn, way, WAY);
 
@@ -241,13 +297,9 @@ void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out)
 		.maybe = GRAPH_NONE,
 		.aliased = GRAPH_NONE,
 		.call = GRAPH_NONE,
-		.apart = LINE,
 		.last_store = GRAPH_NONE,
 		.next_store = store_beside(w, insn)};
-	for (unsigned i = 0; i < 16; i++)
-		t.reg[i].unknown = ++t.unknowns;
-	for (size_t i = 0; i < n; i++)
-		track(w, &t, way[i]);
+	follow_way(w, way, n, &t);
 	out->slow = slow_beside(w, insn, way, n);
 	count_stores(w, &t, out);
 	if (t.call != GRAPH_NONE && t.steps - t.called <= AFTER_CALL)
@@ -255,6 +307,10 @@ void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out)
 	for (unsigned i = 0; i < f->model.nplaces; i++) {
 		struct address a = address_of(&t, &f->model.place[i], w->flow->insns[insn].address);
 
-		look_back(&t, &a, f->model.place[i].loads, out);
+		if (f->model.place[i].loads)
+			look_back(&t, &a, out);
 	}
+	if (f->model.nplaces)
+		why_ways_to(w, insn, WAY, survey_way, &survey);
+	out->apart = f->model.nplaces ? survey.apart : 1;
 }

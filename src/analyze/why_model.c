@@ -2,24 +2,30 @@
  * The best case: the scoreboard runs the most frequent way to a block and the block behind it, so
  * that what overlaps with older instructions does, and loops are in steady state. What counts is
  * retirement, as in the samples: the cycles from one instruction's to the next one's.
+ *
+ * When what callers and callees leave in registers is there, nobody knows: long before, or only
+ * when all that is older is done. The best case takes the first; a second run takes the other, and
+ * says how much more may show of latencies that wait for it (why_work.late).
  */
 #include "analyze/why_internal.h"
 
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LEAD   256  /* instructions before a block */
 #define PIECE  1024 /* of a block that are run at once */
 #define CALLER 12   /* cycles that work from before the procedure is still under way at its entry */
+#define HEADS  4    /* what was under way: so many can write all registers */
 
 /* A way as the scoreboard takes it. */
 struct run {
-	uint32_t number[1 + LEAD + PIECE]; /* in the flow; GRAPH_NONE: what was under way */
-	struct model_insn insn[1 + LEAD + PIECE];
-	struct scoreboard_insn out[1 + LEAD + PIECE];
+	uint32_t number[HEADS + LEAD + PIECE]; /* in the flow; GRAPH_NONE: what was under way */
+	struct model_insn insn[HEADS + LEAD + PIECE];
+	struct scoreboard_insn out[HEADS + LEAD + PIECE];
 	size_t n;
 };
 
@@ -29,21 +35,75 @@ static void add_step(struct why_work *w, struct run *r, uint32_t insn)
 	r->insn[r->n++] = why_fact_of(w, insn)->model;
 }
 
+static struct model_insn *add_head(struct run *r)
+{
+	struct model_insn *in = &r->insn[r->n];
+
+	memset(in, 0, sizeof *in);
+	in->length = in->uops = 1;
+	in->latency = CALLER;
+	in->moved = MODEL_NO_REGISTER;
+	r->number[r->n++] = GRAPH_NONE;
+	return in;
+}
+
 static void make_run(struct why_work *w, uint32_t first, uint32_t count, struct run *r)
 {
 	uint32_t way[LEAD];
 	size_t n = why_way_to(w, first, way, LEAD);
 
-	r->n = 1;
-	r->number[0] = GRAPH_NONE;
-	memset(&r->insn[0], 0, sizeof r->insn[0]);
-	r->insn[0].length = r->insn[0].uops = 1;
-	r->insn[0].latency = CALLER;
-	r->insn[0].moved = MODEL_NO_REGISTER;
+	r->n = 0;
+	add_head(r);
 	for (size_t i = 0; i < n; i++)
 		add_step(w, r, way[i]);
 	for (uint32_t i = 0; i < count; i++)
 		add_step(w, r, first + i);
+}
+
+/* ---- what comes from elsewhere ---- */
+
+static void write_late(struct model_insn *in, unsigned reg)
+{
+	if (reg != MODEL_RSP && in->nwrites < MODEL_WRITES)
+		in->write[in->nwrites++] = (struct model_write){(uint8_t)reg, CALLER};
+}
+
+/* What a call leaves is not there before the callee is done. */
+static bool return_late(struct model_insn *in)
+{
+	if (in->kind != INSN_CALL && in->kind != INSN_CALL_INDIRECT)
+		return false;
+	in->latency = in->latency < CALLER ? CALLER : in->latency;
+	write_late(in, MODEL_RAX);
+	write_late(in, MODEL_RDX);
+	write_late(in, MODEL_VECTOR);
+	return true;
+}
+
+/*
+ * The same with all that comes from callers and callees as late as it can: not before everything
+ * older is done. false: nothing on the way comes from elsewhere.
+ */
+static bool make_late(struct why_work *w, uint32_t first, uint32_t count, struct run *r)
+{
+	uint32_t way[LEAD];
+	size_t n = why_way_to(w, first, way, LEAD);
+	bool late = n < LEAD;
+
+	r->n = 0;
+	for (unsigned k = 0; k < HEADS; k++) {
+		struct model_insn *in = add_head(r);
+
+		for (unsigned i = k % 2 * 8; late && i < k % 2 * 8 + 8; i++)
+			write_late(in, k < 2 ? i : MODEL_VECTOR + i);
+	}
+	for (size_t i = 0; i < n; i++) {
+		add_step(w, r, way[i]);
+		late |= return_late(&r->insn[r->n - 1]);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		add_step(w, r, first + i);
+	return late;
 }
 
 static enum why_cause cause_of(const struct scoreboard_insn *s)
@@ -86,14 +146,19 @@ static double wait_of_transfers(const struct run *r)
 	return taken > cycles ? (taken - cycles) / taken : 0;
 }
 
-/* Means over the times that the way comes through the piece, the first ones apart: they fill the
- * pipeline. The reason is that of the longest wait. */
+/* Where the times that the way comes through the piece are as ever: the first ones fill the
+ * pipeline. */
+static size_t steady(const struct run *r, uint32_t count)
+{
+	return r->n - count < r->n / 2 ? r->n - count : r->n / 2;
+}
+
+/* Means over these times. The reason is that of the longest wait. */
 static void take_means(struct why_work *w, const struct run *r, uint32_t first, uint32_t count)
 {
 	uint32_t *times = xcalloc(count, sizeof *times), *longest = xcalloc(count, sizeof *longest);
-	size_t begin = r->n - count < r->n / 2 ? r->n - count : r->n / 2;
 
-	for (size_t i = begin; i < r->n; i++) {
+	for (size_t i = steady(r, count); i < r->n; i++) {
 		uint32_t at = r->number[i] - first;
 		const struct scoreboard_insn *s = &r->out[i];
 		struct why_insn *in;
@@ -114,6 +179,28 @@ static void take_means(struct why_work *w, const struct run *r, uint32_t first, 
 		if (times[i])
 			w->why->insns[first + i].min_cpi /= times[i];
 	free(longest);
+	free(times);
+}
+
+/* Beyond the best case. */
+static void take_late(struct why_work *w, const struct run *r, uint32_t first, uint32_t count)
+{
+	uint32_t *times = xcalloc(count, sizeof *times);
+	double *sum = xcalloc(count, sizeof *sum);
+
+	for (size_t i = steady(r, count); i < r->n; i++) {
+		uint32_t at = r->number[i] - first;
+
+		if (r->number[i] == GRAPH_NONE || r->number[i] < first || at >= count)
+			continue;
+		sum[at] += r->out[i].stall;
+		times[at]++;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (times[i])
+			w->late[first + i] =
+				fmax(0, sum[i] / times[i] - w->why->insns[first + i].min_cpi);
+	free(sum);
 	free(times);
 }
 
@@ -185,6 +272,29 @@ static bool matters(const struct why_work *w, uint32_t block)
 	return false;
 }
 
+static int run_piece(struct why_work *w, uint32_t block, uint32_t at, struct run *r)
+{
+	const struct flow_block *b = &w->flow->blocks[block];
+	uint32_t first = b->first + at, count = b->count - at < PIECE ? b->count - at : PIECE;
+	double wait;
+	int rc;
+
+	make_run(w, first, count, r);
+	rc = scoreboard_block(w->board, r->insn, r->n, r->out, NULL);
+	if (rc)
+		return rc;
+	take_means(w, r, first, count);
+	wait = wait_of_transfers(r);
+	if (make_late(w, first, count, r)) {
+		rc = scoreboard_block(w->board, r->insn, r->n, r->out, NULL);
+		if (!rc)
+			take_late(w, r, first, count);
+	}
+	if (!rc && at + count == b->count)
+		add_wait(w, block, wait);
+	return rc;
+}
+
 int why_schedule(struct why_work *w, struct err *e)
 {
 	struct run *r = xmalloc(sizeof *r);
@@ -194,17 +304,8 @@ int why_schedule(struct why_work *w, struct err *e)
 		const struct flow_block *block = &w->flow->blocks[b];
 		bool runs = matters(w, b);
 
-		for (uint32_t at = 0; runs && at < block->count && !rc; at += PIECE) {
-			uint32_t count = block->count - at < PIECE ? block->count - at : PIECE;
-
-			make_run(w, block->first + at, count, r);
-			rc = scoreboard_block(w->board, r->insn, r->n, r->out, NULL);
-			if (rc)
-				break;
-			take_means(w, r, block->first + at, count);
-			if (at + count == block->count)
-				add_wait(w, b, wait_of_transfers(r));
-		}
+		for (uint32_t at = 0; runs && at < block->count && !rc; at += PIECE)
+			rc = run_piece(w, b, at, r);
 		if (runs)
 			find_static(w, b);
 	}

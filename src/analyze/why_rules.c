@@ -7,15 +7,14 @@
 #include <math.h>
 
 enum cost {
-	REFILL = 25,     /* the pipeline, after a mispredicted branch */
-	BUBBLE = 1,      /* behind a taken branch */
-	CALL = 2,        /* of a call, at the entry of the procedure */
-	SLOW_DECODE = 3, /* of a prefix that changes the length */
-	MEMORY = 400,    /* a load from memory */
-	NEAR_CACHE = 16, /* the second-level cache */
-	CODE_MISS = 20,  /* an instruction from the second-level cache, */
-	CODE_FAR = 80,   /* and from beyond */
-	LINE = 64,
+	REFILL = 25,          /* the pipeline, after a mispredicted branch */
+	BUBBLE = 1,           /* behind a taken branch */
+	CALL = 2,             /* of a call, at the entry of the procedure */
+	SLOW_DECODE = 3,      /* of a prefix that changes the length */
+	MEMORY = 400,         /* a load from memory */
+	NEAR_CACHE = 16,      /* the second-level cache */
+	CODE_MISS = 20,       /* an instruction from the second-level cache, */
+	CODE_FAR = 80,        /* and from beyond */
 	FAR = 30,             /* a load that goes beyond the second-level cache, often */
 	WALK = 60,            /* of page tables, nested ones included */
 	BLOCKED = 20,         /* a load that waits until a store has left the buffer */
@@ -23,12 +22,15 @@ enum cost {
 	CLEAR = 40,           /* the pipeline, for order of memory or code that was changed */
 	ASSIST = 200,         /* microcode for a denormal number */
 	FORGOTTEN = 10000000, /* after so many cycles no cache holds it any more */
-	CODE_LINES = 512,     /* of the first-level cache */
-	PER_LINE = 4,         /* cycles in another line of code, before the next, at least */
-	PER_PAGE = 16,        /* and in another page */
-	NEAR_LINES = 8192,    /* of the second-level cache that code may have */
-	CODE_PAGES = 64,      /* of the first-level TLB, at least */
-	DECODED_LINES = 96,   /* that the cache of micro-ops holds, at least */
+	LINE = 64,
+	DATA_LINES = 512,   /* of the first-level cache */
+	TABLE_JUMP = 4,     /* instructions from the load out of a table to the end of the jump */
+	CODE_LINES = 512,   /* the same of code */
+	PER_LINE = 4,       /* cycles in another line of code, before the next, at least */
+	PER_PAGE = 16,      /* and in another page */
+	NEAR_LINES = 8192,  /* of the second-level cache that code may have */
+	CODE_PAGES = 64,    /* of the first-level TLB, at least */
+	DECODED_LINES = 96, /* that the cache of micro-ops holds, at least */
 };
 
 /* How far the likely number of mispredictions may be off. */
@@ -36,6 +38,16 @@ enum cost {
 #define LIKELY_HIGH 1.4
 /* And that of lines that are gone. */
 #define LIKELY_GONE 2
+
+/* ---- how often ---- */
+
+/* All cycles of the program over executions: no more can pass on the average in between. */
+static double cycles_between(const struct why_trial *t)
+{
+	double cycles = t->work->machine->cycles;
+
+	return cycles > 0 && t->count > 0 ? cycles / t->count : INFINITY;
+}
 
 /* ---- data ---- */
 
@@ -47,12 +59,12 @@ static double no_load(struct why_trial *t)
 
 static double just_stored(struct why_trial *t)
 {
-	return t->memory.stored_by == GRAPH_NONE ? INFINITY : 0;
+	return t->memory.stored_by != GRAPH_NONE && t->memory.apart <= 0 ? 0 : INFINITY;
 }
 
 static double same_data_line(struct why_trial *t)
 {
-	return t->memory.apart < LINE ? (double)MEMORY * t->memory.apart / LINE : INFINITY;
+	return t->memory.apart * MEMORY;
 }
 
 static double same_place(struct why_trial *t)
@@ -65,6 +77,23 @@ static double near_place(struct why_trial *t)
 	if (t->place == WHY_PLACE_STACK)
 		return NEAR_CACHE / 16.0;
 	return t->place == WHY_PLACE_FIXED ? NEAR_CACHE / 8.0 : INFINITY;
+}
+
+/* Entries of a table by which a jump goes, as many as there are ways: all of them are used again
+ * before as many other lines can be as the cache holds. */
+static double small_table(struct why_trial *t)
+{
+	const struct flow *f = t->work->flow;
+	uint32_t block = t->work->block_of[t->insn],
+		 end = f->blocks[block].first + f->blocks[block].count;
+	const struct model_place *p = &t->fact->model.place[0];
+	double lines;
+
+	if (f->blocks[block].end != FLOW_TABLE || !t->fact->loads || p->index >= 16 ||
+		(p->scale != 4 && p->scale != 8) || t->insn + TABLE_JUMP < end)
+		return INFINITY;
+	lines = 1 + (double)graph_out_degree(&f->graph, block) * p->scale / LINE;
+	return cycles_between(t) * lines < PER_LINE * DATA_LINES ? 0 : INFINITY;
 }
 
 static double less_the_branch(struct why_trial *t)
@@ -124,7 +153,7 @@ static double stores_hit(struct why_trial *t)
 	case WHY_PLACE_SAME:
 		return 0;
 	default:
-		return t->memory.apart < LINE ? (double)MEMORY * t->memory.apart / LINE : INFINITY;
+		return t->memory.apart * MEMORY;
 	}
 }
 
@@ -231,14 +260,6 @@ static bool goes_far(const struct why_trial *t)
 static double as_foreseen(struct why_trial *t)
 {
 	return goes_far(t) ? LIKELY_HIGH * t->front.likely : INFINITY;
-}
-
-/* All cycles of the program over executions: no more can pass on the average in between. */
-static double cycles_between(const struct why_trial *t)
-{
-	double cycles = t->work->machine->cycles;
-
-	return cycles > 0 && t->count > 0 ? cycles / t->count : INFINITY;
 }
 
 /* An instruction that is not in the first cache; what hardly ever runs is in none. */
@@ -403,9 +424,11 @@ static const struct why_law rules[] = {
 	RULE("near place", DCACHE, near_place,
 		"stack and variables are used all the time: misses are few, and end in a near "
 		"cache"),
+	RULE("small table", DCACHE, small_table,
+		"the table of a jump is used again before enough else can be to displace it"),
 	RULE("less the branch", DCACHE, less_the_branch,
-		"of a load that is fused with a branch, what a predictor would get wrong is no "
-		"miss"),
+		"what a predictor would get wrong before it is no miss: neither the refill, nor "
+		"the latency that shows where nothing older is under way"),
 	RULE("no access", DTLB, no_access, "the instruction does not touch memory"),
 	RULE("just stored", DTLB, just_stored, "the page was used a moment ago"),
 	RULE("known page", DTLB, known_page,

@@ -99,7 +99,11 @@ static void test_chance(void **state)
 
 	(void)state;
 	rig_open(&r, loop);
-	run_loop(&r, 2000);
+	entered(&r, 10);
+	went(&r, 0, 1, 10);
+	went(&r, 1, 1, 1990);
+	went(&r, 1, 2, 10);
+	left(&r, 2, 10);
 	r.evidence.samples[2] = 1;
 	w = explain(&r);
 	assert_near(w->summary.dynamic, 0, 1e-9);

@@ -228,6 +228,23 @@ static void open_branch(struct rig *r, double skipped)
 	left(r, 4, ENTRIES);
 }
 
+/* The same, with a load of a load that nothing of an older round waits for. */
+static void open_shadow(struct rig *r, double skipped)
+{
+	rig_open(r, FUNCTION("f", "xor %eax, %eax\n"
+				  "1: test %ecx, %ecx\n je 2f\n add $3, %r8\n add $5, %r9\n"
+				  "2: add $7, %r10\n mov (%rdi,%rax,8), %rdx\n mov (%rdx), %rdx\n"
+				  "inc %rax\n cmp %rsi, %rax\n jne 1b\n ret\n"));
+	entered(r, ENTRIES);
+	went(r, 0, 1, ENTRIES);
+	went(r, 3, 1, ROUNDS - ENTRIES);
+	went(r, 1, 3, ROUNDS * skipped);
+	went(r, 1, 2, ROUNDS * (1 - skipped));
+	went(r, 2, 3, ROUNDS * (1 - skipped));
+	went(r, 3, 4, ENTRIES);
+	left(r, 4, ENTRIES);
+}
+
 static void test_mispredict(void **state)
 {
 	struct rig r;
@@ -248,6 +265,22 @@ static void test_mispredict(void **state)
 	took(&r, 3, 6, ROUNDS);
 	explain(&r);
 	assert_acquitted(&r, 3, CULPRIT_MISPREDICT);
+	rig_close(&r);
+
+	/* Nothing older is under way behind it: latencies show that the best case hides. */
+	open_shadow(&r, 0.5);
+	took(&r, 3, 8, ROUNDS / 2);
+	took(&r, 7, 2.5, ROUNDS);
+	explain(&r);
+	assert_guilty(&r, 7, CULPRIT_MISPREDICT);
+	assert_int_equal(r.why->from[stall_by(&r, 7, CULPRIT_MISPREDICT)->first_from], 2);
+	rig_close(&r);
+
+	open_shadow(&r, 0.0001);
+	took(&r, 3, 8, ROUNDS);
+	took(&r, 7, 2.5, ROUNDS);
+	explain(&r);
+	assert_acquitted(&r, 7, CULPRIT_MISPREDICT);
 	rig_close(&r);
 
 	/* Not at a branch: only the latency of the addition could show. */
