@@ -399,8 +399,10 @@ void frequency_rescale(struct frequency *f, const struct evidence *ev, double fa
 	multiply(f->block, f->flow->nblocks, factor);
 	multiply(f->edge, f->flow->graph.edges, factor);
 	all = samples > 0 ? sqrt(error * error + sum / samples) : 1;
+	f->told = fmax(all, 1e-3);
 	if (!f->converged || error > TOLD || all > TOLD_KNOWN)
 		return;
+	f->told = 0;
 	f->scale = FREQUENCY_KNOWN;
 	f->scale_low = exp(-NINETY * all);
 	f->scale_high = exp(NINETY * all);

@@ -7,6 +7,8 @@
  * other. Their scale is another matter and is said apart: FREQUENCY_RELATIVE means that counts are
  * right only within the procedure (all of them are made from its time as if instructions took what
  * they take on the average); FREQUENCY_KNOWN that anchors tell it, within scale_low and scale_high.
+ * A relative scale may still be told roughly, by how long code takes and by who calls whom: counts
+ * are then the likeliest ones.
  */
 #ifndef CULPRIT_ANALYZE_FREQUENCY_H
 #define CULPRIT_ANALYZE_FREQUENCY_H
@@ -40,6 +42,7 @@ struct frequency {
 	enum frequency_scale scale;
 	double scale_low, scale_high;  /* factors that the scale leaves open; 0 and INFINITY when it
 					  is relative */
+	double told; /* of a relative scale: standard error of its logarithm; 0: nobody tells it */
 	struct estimate *block, *edge; /* by block, by edge of flow->graph */
 	bool converged;                /* false: the fit came to no end, all confidence is low */
 	struct flow_start start;       /* for frequency_renew */

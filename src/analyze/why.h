@@ -13,9 +13,10 @@
  * takes one cycle together is chance, so it is laid out over the block as the samples are.
  *
  * Where the scale of the frequencies is relative, cpi is unknown (NAN). Counts, stalls and shares
- * are then those of the largest scale that the best case allows: nothing can have run much more
- * often in that time, so cpi_low is a bound, cpi_high is INFINITY, and stalls are what there is at
- * least.
+ * are then the likeliest ones, where the scale is told roughly (frequency.told). Where nobody tells
+ * it they are those of the largest scale that the best case allows: nothing can have run much more
+ * often in that time, so stalls are what there is at least. cpi_low is a bound, cpi_high is
+ * INFINITY.
  */
 #ifndef CULPRIT_ANALYZE_WHY_H
 #define CULPRIT_ANALYZE_WHY_H
@@ -161,7 +162,8 @@ struct why {
 	uint32_t nfrom;
 	double sample;  /* cycles that one stands for */
 	double cycles;  /* of all samples on instructions */
-	double assumed; /* counts here / counts of the frequency; 1 unless the scale is relative */
+	double assumed; /* counts here / counts of the frequency; 1 unless nobody tells the scale */
+	bool likeliest; /* the scale is relative, and told roughly */
 	struct why_summary summary;
 };
 

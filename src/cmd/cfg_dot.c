@@ -97,6 +97,8 @@ static void put_colour(const struct dot *d, uint32_t block)
 
 static const char *bound_of(const struct dot *d, const char *sign)
 {
+	if (d->w->likeliest)
+		return "~";
 	return d->q->scale == FREQUENCY_RELATIVE ? sign : "";
 }
 
@@ -273,8 +275,9 @@ static void put_title(const struct dot *d)
 	put_text(d->out, v->image);
 	fprintf(d->out, " at 0x%" PRIx64 "\\n%s = %" PRIu64 " (%.2f%% of all), counts %s", v->start,
 		v->event, d->w->evidence->total, 100 * share_of(d->w->evidence->total, v->all),
-		d->q->scale == FREQUENCY_RELATIVE ? "at most (<): their scale is not known"
-						  : frequency_scale_name(d->q->scale));
+		d->w->likeliest                     ? "about right (~): their scale is not known"
+		: d->q->scale == FREQUENCY_RELATIVE ? "at most (<): their scale is not known"
+						    : frequency_scale_name(d->q->scale));
 	if (d->hidden)
 		fprintf(d->out, "\\n%u block%s that seldom or never ran left out (--all)",
 			d->hidden, d->hidden == 1 ? "" : "s");

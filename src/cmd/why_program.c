@@ -21,6 +21,7 @@ struct worst {
 	const struct tally_row *row;
 	struct why_place place;
 	enum frequency_scale scale;
+	bool likeliest; /* that is relative, but told roughly */
 	enum frequency_confidence confidence;
 	double count; /* as the frequencies have it */
 	char *text, *file;
@@ -94,6 +95,7 @@ static void consider_block(
 		w = xcalloc(1, sizeof *w);
 		w->row = row;
 		w->scale = why->frequency->scale;
+		w->likeliest = why->likeliest;
 		w->confidence = why->frequency->block[block].confidence;
 		w->count = why->frequency->block[block].count;
 		why_place_init(&w->place, why, i);
@@ -290,11 +292,11 @@ static void print_heading(const struct overview *o)
 	if (p->relative > 0) {
 		struct why_summary sum = why_program_relative(&o->program);
 
-		printf("*** where only ratios of counts are known, if code ran as often as its "
-		       "time "
-		       "allows\n"
-		       "*** (if it ran less often, dynamic stalls are more and all else is "
-		       "less)\n***\n");
+		printf("*** where only ratios of counts are known, if code ran as often as is "
+		       "likeliest, or where\n"
+		       "*** nothing tells that, as its time allows (if it ran less often, dynamic "
+		       "stalls are more and\n"
+		       "*** all else is less)\n***\n");
 		why_summary_print(&sum, "*** ", stdout);
 		printf("\n");
 	}
@@ -386,7 +388,7 @@ static void print_where(const struct worst *w)
 static void print_worst(const struct overview *o, const struct worst *w)
 {
 	const struct why_insn *i = &w->place.insn;
-	const char *bound = isnan(i->cpi) ? ">" : "";
+	const char *bound = !isnan(i->cpi) ? "" : w->likeliest ? "~" : ">";
 	char lost[16], cy[16], cycles[24];
 
 	snprintf(lost, sizeof lost, "%s%.2f%%", bound, 100 * w->place.lost / all_cycles(o));

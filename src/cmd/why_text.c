@@ -32,9 +32,12 @@ struct text {
 	struct loops loops;
 };
 
-static bool is_relative(const struct text *t)
+/* Before a figure that the scale leaves open: the one given, or that it is about right. */
+static const char *sign(const struct text *t, const char *bound)
 {
-	return t->w->frequency->scale == FREQUENCY_RELATIVE;
+	if (t->w->likeliest)
+		return "~";
+	return t->w->frequency->scale == FREQUENCY_RELATIVE ? bound : "";
 }
 
 /* ---- the heading ---- */
@@ -52,6 +55,14 @@ static void print_scale(const struct text *t)
 			f->scale_low, f->scale_high);
 		break;
 	case FREQUENCY_RELATIVE:
+		if (t->w->likeliest) {
+			fprintf(t->out,
+				"*** the scale of the counts is not known: they and cycles (~) are "
+				"the likeliest, by a factor of\n*** %.1f more or less; what is "
+				"estimated is how often blocks ran relative to each other\n",
+				exp(FREQUENCY_NINETY * f->told));
+			break;
+		}
 		fputs("*** the scale of the counts is not known: they (<) are the most, cycles (>) "
 		      "the least that the\n*** time allows; what is estimated is how often blocks "
 		      "ran relative to each other\n",
@@ -69,7 +80,7 @@ static void print_cpi(const struct text *t)
 	fprintf(t->out, "*** best case  %6.2f CPI on %s\n", c->best,
 		model_title(t->w->machine.model));
 	if (isnan(c->actual))
-		fprintf(t->out, "*** actual     >%5.2f CPI\n", why_cpi(t->w));
+		fprintf(t->out, "*** actual     %s%5.2f CPI\n", sign(t, ">"), why_cpi(t->w));
 	else
 		fprintf(t->out, "*** actual     %6.2f CPI (%.2f to %.2f)\n", c->actual, c->low,
 			c->high);
@@ -89,7 +100,7 @@ static void print_heading(const struct text *t)
 	print_cpi(t);
 	print_scale(t);
 	fputs("***\n", t->out);
-	if (is_relative(t))
+	if (t->w->frequency->scale == FREQUENCY_RELATIVE)
 		fputs("*** at that scale (if it ran less often, dynamic stalls are more and all "
 		      "else is less):\n",
 			t->out);
@@ -147,10 +158,10 @@ static void print_block_count(const struct text *t, uint32_t block)
 	else if (est->count <= 0 || isinf(est->high))
 		fprintf(t->out, "count not known (%s)", confidence);
 	else if (est->high > 1000 * est->low)
-		fprintf(t->out, "%s%s times (%s)", is_relative(t) ? "<" : "", count, confidence);
+		fprintf(t->out, "%s%s times (%s)", sign(t, "<"), count, confidence);
 	else
-		fprintf(t->out, "%s%s times (%s: %s to %s)", is_relative(t) ? "<" : "", count,
-			confidence, low, high);
+		fprintf(t->out, "%s%s times (%s: %s to %s)", sign(t, "<"), count, confidence, low,
+			high);
 }
 
 static void print_block_cpi(const struct text *t, uint32_t block)
@@ -165,7 +176,8 @@ static void print_block_cpi(const struct text *t, uint32_t block)
 	else if (isnan(actual))
 		fputs(", actual not known", t->out);
 	else if (isnan(c->actual))
-		fprintf(t->out, ", actual >%s = %.2f CPI", why_cy(actual, cy), actual / n);
+		fprintf(t->out, ", actual %s%s = %.2f CPI", sign(t, ">"), why_cy(actual, cy),
+			actual / n);
 	else
 		fprintf(t->out, ", actual %s = %.2f CPI (%.2f to %.2f)", why_cy(actual, cy),
 			actual / n, c->low / n, c->high / n);
@@ -267,7 +279,7 @@ static void print_counts(const struct text *t, const struct why_insn *i)
 		snprintf(samples, sizeof samples, "%.0f", i->samples);
 		snprintf(share, sizeof share, "%.2f%%", 100 * i->samples / t->samples);
 		if (i->count > 0)
-			snprintf(cycles, sizeof cycles, "%s%s", isnan(i->cpi) ? ">" : "",
+			snprintf(cycles, sizeof cycles, "%s%s", isnan(i->cpi) ? sign(t, ">") : "",
 				why_cy(why_insn_cycles(t->w, i), cy));
 	}
 	fprintf(t->out, "%*s  %*s  %*s  ", t->samples_width, samples, SHARE_WIDTH, share,

@@ -162,6 +162,90 @@ static void test_relative(void **state)
 	rig_close(&r);
 }
 
+/* Told roughly: the likeliest scale, which is still not known. */
+static void test_told(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, loop);
+	run_loop(&r, 1e6);
+	took(&r, 1, 30, 1e6);
+	took(&r, 2, 3, 1e6);
+	r.frequency.scale = FREQUENCY_RELATIVE;
+	r.frequency.scale_low = 0;
+	r.frequency.scale_high = INFINITY;
+	r.frequency.told = 0.3;
+	w = explain(&r);
+	assert_true(w->likeliest);
+	assert_near(w->assumed, 1, 0);
+	assert_true(isnan(w->insns[1].cpi) && isinf(w->insns[1].cpi_high));
+	assert_near(w->insns[1].cpi_low, 30 * exp(-1.64 * 0.3), 1);
+	assert_near(w->insns[1].stall, 29, 1);
+	assert_first(&r, 1, CULPRIT_DCACHE);
+
+	/* All of the time at a load: what told it cannot have known. */
+	r.evidence.samples[3] = 0;
+	w = explain(&r);
+	assert_false(w->likeliest);
+	assert_true(w->assumed > 20);
+	rig_close(&r);
+}
+
+/* An argument may come late: a latency that waits for it is no miss. */
+static void test_late(void **state)
+{
+	static const char line[] = FUNCTION("f", "mov (%rdi), %rax\n add %rax, %rcx\n ret\n");
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, line);
+	entered(&r, 1e6);
+	left(&r, 0, 1e6);
+	took(&r, 0, 4, 1e6);
+	w = explain(&r);
+	assert_near(w->insns[0].stall, 0, 1e-9);
+	assert_near(w->insns[0].min_cpi, 4, 0.1);
+	assert_int_equal(w->insns[0].cause, WHY_OPERAND);
+	assert_int_equal(w->insns[0].on, GRAPH_NONE);
+	assert_near(sum(&w->summary), 1, 1e-9);
+	rig_close(&r);
+
+	/* More than its latency is something else. */
+	rig_open(&r, line);
+	entered(&r, 1e6);
+	left(&r, 0, 1e6);
+	took(&r, 0, 30, 1e6);
+	w = explain(&r);
+	assert_near(w->insns[0].stall, 25, 1);
+	assert_first(&r, 0, CULPRIT_DCACHE);
+	assert_near(sum(&w->summary), 1, 1e-9);
+	rig_close(&r);
+}
+
+/* What a callee returns may come late as well; what was there before it was called, not. */
+static void test_returned(void **state)
+{
+	static const char text[] = FUNCTION("f", "call g\n mov (%rax), %rdx\n mov (%rbx), %rsi\n"
+						 "ret\n") FUNCTION("g", "ret\n");
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, text);
+	entered(&r, 1e6);
+	went(&r, 0, 1, 1e6);
+	left(&r, 1, 1e6);
+	took(&r, 1, 4, 1e6);
+	took(&r, 2, 4, 1e6);
+	w = explain(&r);
+	assert_near(w->insns[1].stall, 0, 1e-9);
+	assert_true(w->insns[2].stall > 3);
+	rig_close(&r);
+}
+
 static void test_program(void **state)
 {
 	struct why_program p = {0};
@@ -292,6 +376,9 @@ int main(void)
 		cmocka_unit_test(test_chance),
 		cmocka_unit_test(test_static),
 		cmocka_unit_test(test_relative),
+		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_returned),
 		cmocka_unit_test(test_program),
 		cmocka_unit_test(test_join),
 		cmocka_unit_test(test_entry),
