@@ -52,26 +52,6 @@ static double largest_scale(const struct why_work *w)
 	return low;
 }
 
-/* Of the samples: where fewer are outside of loads that may wait for long, the rest retires with
- * these, and the time that it takes (why_tempo.c) tells nothing. On twelve programs scales were off
- * by a factor of 2.7 there (one standard deviation), by 1.6 above. */
-#define TICKS 0.05
-
-static bool is_told(struct why_work *w)
-{
-	double all = 0, near = 0;
-
-	if (w->frequency->scale != FREQUENCY_RELATIVE || !(w->frequency->told > 0))
-		return false;
-	for (uint32_t i = 0; i < w->flow->ninsns; i++) {
-		double samples = w->why->insns[i].samples;
-
-		all += samples;
-		near += samples > 0 && !why_loads_far(w, i) ? samples : 0;
-	}
-	return near > TICKS * all;
-}
-
 /* ---- cycles per instruction ---- */
 
 #define SIGMA 1.64 /* 90%, two-sided */
@@ -233,7 +213,7 @@ static int time_code(struct why_work *w, struct err *e)
 		return rc;
 	for (uint32_t i = 0; i < w->flow->ninsns; i++)
 		w->why->cycles += w->why->insns[i].samples * w->sample;
-	w->why->likeliest = is_told(w);
+	w->why->likeliest = w->frequency->scale == FREQUENCY_RELATIVE && w->frequency->told > 0;
 	if (w->frequency->scale == FREQUENCY_RELATIVE && !w->why->likeliest)
 		w->why->assumed = largest_scale(w);
 	return 0;
@@ -294,14 +274,14 @@ int why_create(const struct evidence *ev, const struct frequency *f, const struc
 }
 
 int why_tempo(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
-	double *out, struct err *e)
+	double *out, double *ticks, struct err *e)
 {
 	struct why_work w;
 	struct why *why = begin_why(&w, ev, f, m);
 	int rc = w.sample > 0 ? time_code(&w, e) : no_time(e);
 
 	if (!rc)
-		*out = why_measure_tempo(&w);
+		*out = why_measure_tempo(&w, ticks);
 	end(&w);
 	why_destroy(why);
 	return rc;

@@ -175,9 +175,10 @@ void why_destroy(struct why *w);
 /*
  * What the counts of a frequency must be multiplied with to take the time that was seen outside of
  * loads that may miss (why_tempo.c): its scale, give or take a quarter. NAN: nothing is known.
+ * `ticks` is the share of the samples that this is told by: it takes some.
  */
 int why_tempo(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
-	double *out, struct err *e);
+	double *out, double *ticks, struct err *e);
 
 /* The units of a group in words ("ports 0, 5"): at most size bytes. */
 const char *why_units(const struct why *w, unsigned group, char *text, size_t size);

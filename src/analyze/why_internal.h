@@ -130,7 +130,7 @@ void why_accuse(struct why_work *w);                 /* why_trial.c: stalls */
 void why_sum_up(struct why_work *w);                 /* why_summary.c */
 
 /* Instead of the last three, after the first two: see why_tempo in why.h. */
-double why_measure_tempo(struct why_work *w); /* why_tempo.c */
+double why_measure_tempo(struct why_work *w, double *ticks); /* why_tempo.c */
 
 /* ---- what rules look at ---- */
 

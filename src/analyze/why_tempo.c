@@ -92,13 +92,14 @@ static double tempo_at(struct why_work *w, const struct clock *c)
 	return (c->all - c->far) * w->sample / needed * exp(costs->hidden * c->far / c->all);
 }
 
-double why_measure_tempo(struct why_work *w)
+double why_measure_tempo(struct why_work *w, double *ticks)
 {
 	struct clock c = {0};
 	double tempo = NAN;
 
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
 		add_block(w, b, &c);
+	*ticks = c.all > 0 ? 1 - c.far / c.all : 0;
 	for (int turn = 0; turn < TURNS; turn++) {
 		tempo = tempo_at(w, &c);
 		if (!isfinite(tempo) || fabs(log(tempo / w->why->assumed)) < CLOSE)
