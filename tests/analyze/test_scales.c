@@ -192,6 +192,20 @@ static void callers_learn_from_callees(void **state)
 	assert_true(low->scale == FREQUENCY_RELATIVE || low->scale_high > high->scale_high);
 }
 
+/* Too rough to claim, but told. */
+static void roughly_told(void **state)
+{
+	struct frequency *f = row_of("high")->frequency;
+	double count = f->block[0].count;
+
+	(void)state;
+	assert_true(f->told == 0);
+	frequency_rescale(f, row_of("high")->evidence, 2, 0.5);
+	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
+	assert_true(f->told >= 0.5 && f->told < 1.2);
+	assert_true(fabs(f->block[0].count / count - 2) < 1e-9);
+}
+
 static void few_calls_say_nothing(void **state)
 {
 	(void)state;
@@ -293,6 +307,7 @@ int main(void)
 		TEST(nobody_knows_anything),
 		TEST(callees_learn_from_callers),
 		TEST(callers_learn_from_callees),
+		TEST(roughly_told),
 		TEST(few_calls_say_nothing),
 		TEST(others_may_call),
 		TEST(callers_add_up),
