@@ -559,6 +559,6 @@ void call_map_pack_fresh(const struct call_map *m, struct buf *out)
 void call_map_settle(struct call_map *m)
 {
 	m->fresh.n = 0;
-	m->last.n =
-		0; /* the next one counts all of its frames: those still taken are learned anew */
+	/* The next one counts all of its frames: those still taken are learned anew. */
+	m->last.n = 0;
 }

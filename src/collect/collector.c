@@ -392,7 +392,8 @@ static int set_up_clock(struct collector *c, struct err *e)
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (c->epoll < 0 || c->timer < 0)
 		return err_errno(e, -errno, "cannot make a timer");
-	if (set_timer(c, collector_turn_ms(&c->o.sampling.shadow)) < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->timer, &ev) < 0 ||
+	if (set_timer(c, collector_turn_ms(&c->o.sampling.shadow)) < 0 ||
+		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->timer, &ev) < 0 ||
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, sampler_fd(c->sampler), &ev) < 0)
 		return err_errno(e, -errno, "cannot watch the sampler");
 	return 0;
