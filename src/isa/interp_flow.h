@@ -435,9 +435,13 @@ INTERP_FN int interp_simple(struct interp *m)
 		/* cli, sti */
 		if (!m->kernel && !(i->entry & INTERP_E_MODRM) && (i->opcode | 1) == 0xfb)
 			return INTERP_SYSTEM;
-		/* 90 with REX.B is no nop, but for pause. */
-		if (i->opcode == 0x90 && i->rm == 8 && !(i->entry & INTERP_E_MODRM) &&
-			!(i->prefix & INTERP_P_REP)) {
+		/* A prefetch of a register: nothing on Intel's chips, no instruction on AMD's. */
+		if (i->opcode == 0x0d && !i->memory)
+			return INTERP_INSTRUCTION;
+		/* 90 with REX.B is no nop; with F3 it is one on Intel's chips alone. */
+		if (i->opcode == 0x90 && i->rm == 8 && !(i->entry & INTERP_E_MODRM)) {
+			if (i->prefix & INTERP_P_REP)
+				return INTERP_INSTRUCTION;
 			i->size = i->prefix & INTERP_P_W ? 8 : i->prefix & INTERP_P_16 ? 2 : 4;
 			return interp_exchange(m, interp_get(m, 8, i->size, i->prefix),
 				interp_get_unknown(m, 8, i->size, i->prefix));
@@ -520,8 +524,9 @@ INTERP_FN int interp_result(struct interp *m)
 	if (i->memory && !i->address_unknown)
 		INTERP_NOTE(m->effect.has |=
 			    INTERP_HAS_ADDRESS | (code ? INTERP_STORES : INTERP_LOADS));
+	/* Intel's chips trap where AMD's do not (sha1msg1 and its like). */
 	if (interp_misaligned(i))
-		return INTERP_FAULT;
+		return INTERP_INSTRUCTION;
 	if (code == INTERP_E_STORE_ANY)
 		return INTERP_STORE;
 	if (code && i->memory) {

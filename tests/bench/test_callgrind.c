@@ -73,7 +73,7 @@ static void test_misses(void **state)
 				   "ob=/bin/a\n"
 				   "0x1000 0 10 8 4 1 2 3 1 1 1\n"
 				   "0x1000 0 5 3 1 0 2\n";
-	static const uint64_t right[CALLGRIND_EVENTS] = {15, 1, 4, 1, 1};
+	static const uint64_t right[CALLGRIND_EVENTS] = {15, 1, 4, 1, 1, 3, 1};
 	struct callgrind_insn key = {.address = 0x1000}, *i;
 	struct callgrind c;
 	size_t line;

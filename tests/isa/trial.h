@@ -458,13 +458,38 @@ static inline void trial_judge_missed_fault(struct trial *t)
 		trial_complain(t, "goes on where the processor traps");
 }
 
+static inline bool trial_has_prefix(const struct form *f, uint8_t prefix)
+{
+	for (unsigned i = 0; i < f->in.raw.prefix_count; i++)
+		if (f->in.raw.prefixes[i].value == prefix)
+			return true;
+	return false;
+}
+
+/* Chips of Intel and AMD do different things. */
+static inline bool trial_is_disputed(const struct form *f)
+{
+	bool transfer = f->in.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE ||
+			f->in.meta.category == ZYDIS_CATEGORY_RET;
+
+	if (transfer && trial_has_prefix(f, 0x66) && !f->in.raw.rex.W)
+		return true;
+	if ((f->in.mnemonic == ZYDIS_MNEMONIC_LOOPE || f->in.mnemonic == ZYDIS_MNEMONIC_LOOPNE) &&
+		(trial_has_prefix(f, 0xf2) || trial_has_prefix(f, 0xf3)))
+		return true;
+	if (f->in.opcode == 0x90 && f->in.raw.rex.B && trial_has_prefix(f, 0xf3))
+		return true;
+	return f->in.opcode_map == ZYDIS_OPCODE_MAP_0F && f->in.opcode == 0x0d &&
+	       f->in.raw.modrm.mod == 3;
+}
+
 /* What nobody writes may be unknown as an instruction. */
 static inline bool trial_is_odd(const struct form *f)
 {
 	bool short_address = f->in.attributes & ZYDIS_ATTRIB_HAS_ADDRESSSIZE;
 	bool strings = f->in.meta.category == ZYDIS_CATEGORY_STRINGOP ||
 		       f->in.meta.category == ZYDIS_CATEGORY_BITBYTE;
-	return form_has_lost_rex(f) || f->in.meta.isa_ext == ZYDIS_ISA_EXT_MPX ||
+	return trial_is_disputed(f) || form_has_lost_rex(f) || f->in.meta.isa_ext == ZYDIS_ISA_EXT_MPX ||
 	       (short_address && strings) ||
 	       (f->in.mnemonic == ZYDIS_MNEMONIC_ENTER && f->ops[1].imm.value.u & 31);
 }
