@@ -366,21 +366,6 @@ INTERP_INLINE u64 interp_group(u64 entry, u32 modrm)
 	return interp_entry[n % INTERP_ENTRIES];
 }
 
-/*
- * Transfers that AMD's and Intel's chips do not do alike: of prefix 66 the former keep 16 bits of
- * the target, and of F2 and F3 they take the condition of loope and loopne.
- */
-INTERP_INLINE u32 interp_is_disputed(const struct interp_insn *i)
-{
-	u32 op = INTERP_E_OP(i->entry);
-
-	if (op < INTERP_OP_JMP || op > INTERP_OP_JRCXZ)
-		return 0;
-	return (i->prefix & INTERP_P_16 && !(i->prefix & INTERP_P_W)) ||
-	       ((op == INTERP_OP_LOOPNE || op == INTERP_OP_LOOPE) &&
-		       i->prefix & (INTERP_P_REP | INTERP_P_REPNE));
-}
-
 /* Fills m->insn from the code, of which eight bytes are given. */
 INTERP_FN int interp_decode_any(struct interp *m, u64 code)
 {
@@ -445,7 +430,7 @@ INTERP_FN int interp_decode_any(struct interp *m, u64 code)
 	i->prefix = p.prefix;
 	i->size = interp_operand_size(entry, p.prefix);
 	interp_finish(m, &p, entry);
-	if (INTERP_E_OP(entry) == INTERP_OP_BAD || i->length > 15 || interp_is_disputed(i))
+	if (INTERP_E_OP(entry) == INTERP_OP_BAD || i->length > 15)
 		return INTERP_INSTRUCTION;
 	return !m->direct && i->length > m->available ? INTERP_FETCH : INTERP_GOES_ON;
 }

@@ -62,6 +62,21 @@ INTERP_INLINE u32 interp_repeats(u32 op)
 	return op >= INTERP_OP_MOVS && op <= INTERP_OP_CMPS;
 }
 
+/*
+ * Transfers that AMD's and Intel's chips do not do alike: of prefix 66 the former keep 16 bits of
+ * the target, and of F2 and F3 they take the condition of loope and loopne.
+ */
+INTERP_INLINE u32 interp_is_disputed(const struct interp_insn *i)
+{
+	u32 op = INTERP_E_OP(i->entry);
+
+	if (op < INTERP_OP_JMP || op > INTERP_OP_JRCXZ)
+		return 0;
+	return (i->prefix & INTERP_P_16 && !(i->prefix & INTERP_P_W)) ||
+	       ((op == INTERP_OP_LOOPNE || op == INTERP_OP_LOOPE) &&
+		       i->prefix & (INTERP_P_REP | INTERP_P_REPNE));
+}
+
 /* Calls are dear in BPF, so this is one function with all that most instructions need. */
 INTERP_INLINE int interp_one(struct interp *m)
 {
@@ -71,8 +86,11 @@ INTERP_INLINE int interp_one(struct interp *m)
 	if (!m || interp_fetch(m, &code) < 0)
 		return INTERP_FETCH;
 	stop = interp_decode(m, code);
-	if (stop < 0)
+	if (stop < 0) {
 		stop = interp_decode_any(m, code);
+		if (!stop && interp_is_disputed(&m->insn))
+			return INTERP_INSTRUCTION;
+	}
 	if (stop)
 		return stop;
 	INTERP_FORGET; /* how it came here */
