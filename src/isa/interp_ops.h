@@ -13,37 +13,41 @@
 #define CULPRIT_ISA_INTERP_OPS_H
 
 /* Classes stand together, in the order in which they are told apart (interp_run.h). */
-#define INTERP_OPS(X)                                                                              \
-	X(BAD)                                                                                     \
-	/* two operands; the first eight as their encodings */                                     \
-	X(ADD)                                                                                     \
-	X(OR)                                                                                      \
-	X(ADC)                                                                                     \
-	X(SBB)                                                                                     \
-	X(AND)                                                                                     \
-	X(SUB) X(XOR) X(CMP) X(TEST) X(MOV) X(MOVZX8) X(MOVZX16) X(MOVSX8) X(MOVSX16) X(MOVSX32)   \
-		X(LEA) X(INC) X(DEC) X(NOT) X(NEG) X(SETCC) X(CMOVCC) X(BSWAP) X(MOVBE) X(IMUL)    \
-			X(IMUL3) /* bits */                                                        \
-		X(BT) X(BTS) X(BTR) X(BTC) X(BSF) X(BSR) X(TZCNT) X(LZCNT) X(POPCNT) X(ANDN)       \
-			X(BLSI) X(BLSR) X(BLSMSK) X(BZHI) X(BEXTR) X(PDEP) X(PEXT) X(ADCX) X(ADOX) \
-				X(CRC32) /* shifts; the first eight as their encodings */          \
-		X(ROL) X(ROR) X(RCL) X(RCR) X(SHL) X(SHR) X(SAL) X(SAR) X(SHLD) X(SHRD) X(RORX)    \
-			X(SARX) X(SHLX) X(SHRX) /* two results */                                  \
-		X(XCHG) X(XADD) X(CMPXCHG) X(CMPXCHG8B) X(MUL) X(IMUL1) X(DIV) X(IDIV)             \
-			X(MULX) /* stack and control */                                            \
-		X(PUSH) X(POP) X(PUSHF) X(POPF) X(LEAVE) X(ENTER) X(JMP) X(JCC) X(CALL) X(RET)     \
-			X(JMPI) X(CALLI) X(LOOPNE) X(LOOPE) X(LOOP) X(JRCXZ) /* strings */         \
-		X(MOVS) X(STOS) X(LODS) X(SCAS) X(CMPS) /* without operands */                     \
-		X(NOP) X(CBW) X(CWD) X(LAHF) X(SAHF) X(CLC) X(STC) X(CMC) X(CLD) X(STD) X(XLAT)    \
-			X(RDBASE) /* vectors; the results of the rest are unknown */               \
-		X(XMOV) X(XSTORE) X(XMOVQ) X(XSTOREQ) X(XMOVS) X(XLOW) X(XHIGH) X(XSTOREHIGH)      \
-			X(XFROM) X(XTO) X(XAND) X(XANDN) X(XOR_) X(XXOR) X(XADD8) X(XADD16) X(     \
-				XADD32) X(XADD64) X(XSUB8) X(XSUB16) X(XSUB32) X(XSUB64) X(XEQ8)   \
-				X(XEQ16) X(XEQ32) X(XMINU8) X(XMASK8) X(XUNPACKLQ) X(XUNPACKHQ)    \
-					X(XSHUF32) X(XSHL128) X(XSHR128) X(XPTEST)                 \
-						X(RESULT) /* does what the entry says: marks its   \
-							     results as unknown */                 \
-		X(SYSTEM)
+/* clang-format off */
+#define INTERP_OPS(X) \
+	X(BAD) \
+	/* two operands; the first eight as their encodings */ \
+	X(ADD) X(OR) X(ADC) X(SBB) X(AND) X(SUB) X(XOR) X(CMP) X(TEST) X(MOV) X(MOVZX8) \
+	X(MOVZX16) X(MOVSX8) X(MOVSX16) X(MOVSX32) X(LEA) X(INC) X(DEC) X(NOT) X(NEG) X(SETCC) \
+	X(CMOVCC) X(BSWAP) X(MOVBE) X(IMUL) X(IMUL3) \
+	/* bits */ \
+	X(BT) X(BTS) X(BTR) X(BTC) X(BSF) X(BSR) X(TZCNT) X(LZCNT) X(POPCNT) X(ANDN) X(BLSI) \
+	X(BLSR) X(BLSMSK) X(BZHI) X(BEXTR) X(PDEP) X(PEXT) X(ADCX) X(ADOX) X(CRC32) \
+	/* shifts; the first eight as their encodings */ \
+	X(ROL) X(ROR) X(RCL) X(RCR) X(SHL) X(SHR) X(SAL) X(SAR) X(SHLD) X(SHRD) X(RORX) X(SARX) \
+	X(SHLX) X(SHRX) \
+	/* two results */ \
+	X(XCHG) X(XADD) X(CMPXCHG) X(CMPXCHG8B) X(MUL) X(IMUL1) X(DIV) X(IDIV) X(MULX) \
+	/* stack and control */ \
+	X(PUSH) X(POP) X(PUSHF) X(POPF) X(LEAVE) X(ENTER) X(JMP) X(JCC) X(CALL) X(RET) X(JMPI) \
+	X(CALLI) X(LOOPNE) X(LOOPE) X(LOOP) X(JRCXZ) \
+	/* strings */ \
+	X(MOVS) X(STOS) X(LODS) X(SCAS) X(CMPS) \
+	/* without operands */ \
+	X(NOP) X(CBW) X(CWD) X(LAHF) X(SAHF) X(CLC) X(STC) X(CMC) X(CLD) X(STD) X(XLAT) X(RDBASE) \
+	/* vectors; the results of the rest are unknown */ \
+	X(XMOV) X(XSTORE) X(XMOVQ) X(XSTOREQ) X(XMOVS) X(XLOW) X(XHIGH) X(XSTOREHIGH) X(XFROM) \
+	X(XTO) \
+	X(XAND) X(XANDN) X(XOR_) X(XXOR) X(XADD8) X(XADD16) X(XADD32) X(XADD64) X(XSUB8) X(XSUB16) \
+	X(XSUB32) X(XSUB64) X(XEQ8) X(XEQ16) X(XEQ32) X(XMINU8) \
+	X(XMASK8) X(XUNPACKLQ) X(XUNPACKHQ) X(XSHUF32) X(XSHL128) X(XSHR128) X(XPTEST) \
+	X(XGREATER8) X(XGREATER16) X(XGREATER32) X(XMAXU8) X(XUNPACKL8) X(XUNPACKL16) \
+	X(XUNPACKL32) X(XUNPACKH8) X(XUNPACKH16) X(XUNPACKH32) X(XSHUFL16) X(XSHUFH16) X(XMASK32) \
+	X(XMASK64) \
+	X(XCOMPARE32) X(XCOMPARE64) X(XWIDEN) \
+	/* does what the entry says: marks its results as unknown */ \
+	X(RESULT) X(SYSTEM)
+/* clang-format on */
 
 #define INTERP_OP_(name) INTERP_OP_##name,
 enum interp_op { INTERP_OPS(INTERP_OP_) INTERP_NOPS };

@@ -44,20 +44,24 @@ INTERP_INLINE u64 interp_lanes_equal(u64 a, u64 b, u64 high, u32 width)
 #define INTERP_HIGH32 0x8000000080000000ull
 #define INTERP_HIGH64 0x8000000000000000ull
 
-INTERP_INLINE u64 interp_lanes_minimum8(u64 a, u64 b)
+/* All ones in the lanes of a that are below those of b, without signs. */
+INTERP_INLINE u64 interp_lanes_below(u64 a, u64 b, u64 high, u32 width)
 {
-	u64 out = 0;
+	u64 less = ((~a & b) | ((~a | b) & interp_lanes_subtract(a, b, high))) & high;
 
-	for (u32 i = 0; i < 64; i += 8) {
-		u64 x = a >> i & 0xff, y = b >> i & 0xff;
+	return (less >> (width - 1)) * (~0ull >> (64 - width));
+}
 
-		out |= (x < y ? x : y) << i;
-	}
-	return out;
+/* With signs: b is below a. */
+INTERP_INLINE u64 interp_lanes_greater(u64 a, u64 b, u64 high, u32 width)
+{
+	return interp_lanes_below(b ^ high, a ^ high, high, width);
 }
 
 INTERP_INLINE u64 interp_lanes(u32 op, u64 a, u64 b)
 {
+	u64 less;
+
 	switch (op) {
 	case INTERP_OP_XAND:
 		return a & b;
@@ -89,14 +93,110 @@ INTERP_INLINE u64 interp_lanes(u32 op, u64 a, u64 b)
 		return interp_lanes_equal(a, b, INTERP_HIGH16, 16);
 	case INTERP_OP_XEQ32:
 		return interp_lanes_equal(a, b, INTERP_HIGH32, 32);
-	default:
-		return interp_lanes_minimum8(a, b);
+	case INTERP_OP_XGREATER8:
+		return interp_lanes_greater(a, b, INTERP_HIGH8, 8);
+	case INTERP_OP_XGREATER16:
+		return interp_lanes_greater(a, b, INTERP_HIGH16, 16);
+	case INTERP_OP_XGREATER32:
+		return interp_lanes_greater(a, b, INTERP_HIGH32, 32);
+	default: /* XMINU8 and XMAXU8 */
+		less = interp_lanes_below(a, b, INTERP_HIGH8, 8);
+		less = op == INTERP_OP_XMINU8 ? less : ~less;
+		return (a & less) | (b & ~less);
 	}
+}
+
+/* The lanes of 32 bits, with as much room behind each. */
+INTERP_INLINE u64 interp_widen_lanes(u64 lanes, u32 width)
+{
+	u64 x = lanes & 0xffffffff;
+
+	if (width <= 16)
+		x = (x | x << 16) & 0x0000ffff0000ffffull;
+	if (width == 8)
+		x = (x | x << 8) & 0x00ff00ff00ff00ffull;
+	return x;
+}
+
+/* The lanes of a and b in turns. */
+INTERP_INLINE u64 interp_interleave(u64 a, u64 b, u32 width)
+{
+	return interp_widen_lanes(a, width) | interp_widen_lanes(b, width) << width;
+}
+
+/* The words of x that an immediate names. */
+INTERP_INLINE u64 interp_shuffle16(u64 x, u32 which)
+{
+	u64 out = 0;
+
+	for (u32 k = 0; k < 4; k++)
+		out |= (x >> (which >> k * 2 & 3) * 16 & 0xffff) << k * 16;
+	return out;
 }
 
 INTERP_INLINE u64 interp_byte_mask(u64 x)
 {
 	return ((x & INTERP_HIGH8) >> 7) * 0x0102040810204080ull >> 56;
+}
+
+INTERP_INLINE u64 interp_sign_mask(u64 low, u64 high, u32 width)
+{
+	u64 mask = low >> 63 | high >> 63 << 1;
+
+	if (width == 64)
+		return mask;
+	return (low >> 31 & 1) | low >> 63 << 1 | (high >> 31 & 1) << 2 | high >> 63 << 3;
+}
+
+/* ---- numbers with a fraction ---- */
+
+/* One of four bytes stands in the upper half, so that signs and orders are as in one of eight. */
+#define INTERP_INFINITY(bytes) ((bytes) == 4 ? 0x7f80000000000000ull : 0x7ff0000000000000ull)
+#define INTERP_NORMAL(bytes)   ((bytes) == 4 ? 0x0080000000000000ull : 0x0010000000000000ull)
+
+/* Whether it is too small to have all its digits: a mode of the processor takes that for zero. */
+INTERP_INLINE u32 interp_is_denormal(u64 x, u32 bytes)
+{
+	return x << 1 && x << 1 < INTERP_NORMAL(bytes) << 1;
+}
+
+INTERP_INLINE u64 interp_order(u64 x)
+{
+	u64 size = x & ~INTERP_HIGH64;
+
+	return x & INTERP_HIGH64 ? INTERP_HIGH64 - size : INTERP_HIGH64 + size;
+}
+
+/* comiss and the like: the flags, and whether nobody knows them. */
+INTERP_INLINE u32 interp_compare_numbers(struct interp *m, u64 a, u64 b, u32 bytes)
+{
+	u32 none;
+
+	if (bytes == 4) {
+		a <<= 32;
+		b <<= 32;
+	}
+	none = (a & ~INTERP_HIGH64) > INTERP_INFINITY(bytes) ||
+	       (b & ~INTERP_HIGH64) > INTERP_INFINITY(bytes);
+	m->zero = none ? 0 : interp_order(a) ^ interp_order(b);
+	m->carry = none || interp_order(a) < interp_order(b);
+	m->parity = !none;
+	m->sign = m->overflow = m->adjust = 0;
+	return interp_is_denormal(a, bytes) | interp_is_denormal(b, bytes);
+}
+
+/* Four bytes to eight, which loses nothing; unknown for what is denormal. */
+INTERP_INLINE u64 interp_widen(u64 number, u32 *unknown)
+{
+	u64 x = number << 32, size = (x & ~INTERP_HIGH64) >> 3, sign = x & INTERP_HIGH64;
+
+	*unknown |= interp_is_denormal(x, 4);
+	if (!size)
+		return sign;
+	if (size < INTERP_INFINITY(4) >> 3)
+		return sign | (size + ((1023ull - 127) << 52));
+	size |= INTERP_INFINITY(8);
+	return sign | size | (size & 0x000fffffffffffffull ? 1ull << 51 : 0); /* a quiet one */
 }
 
 /* Bytes of high:low from byte n on, n below 16. */
@@ -153,6 +253,10 @@ INTERP_INLINE int interp_vector_operand(
 INTERP_INLINE u32 interp_vector_bytes(u32 op, u64 entry)
 {
 	if (op == INTERP_OP_XMOVQ || op == INTERP_OP_XLOW || op == INTERP_OP_XHIGH)
+		return 8;
+	if (op == INTERP_OP_XCOMPARE32 || op == INTERP_OP_XWIDEN)
+		return 4;
+	if (op == INTERP_OP_XCOMPARE64)
 		return 8;
 	if (op == INTERP_OP_XMOVS)
 		return INTERP_E_SIZE(entry) == INTERP_S_32 ? 4 : 8;
@@ -269,8 +373,40 @@ INTERP_FN int interp_vector(struct interp *m)
 		low = a2;
 		high = b2;
 		break;
+	case INTERP_OP_XUNPACKL8:
+	case INTERP_OP_XUNPACKL16:
+	case INTERP_OP_XUNPACKL32:
+		n = 8u << ((op - INTERP_OP_XUNPACKL8) & 3);
+		low = interp_interleave(a, b, n);
+		high = interp_interleave(a >> 32, b >> 32, n);
+		break;
+	case INTERP_OP_XUNPACKH8:
+	case INTERP_OP_XUNPACKH16:
+	case INTERP_OP_XUNPACKH32:
+		n = 8u << ((op - INTERP_OP_XUNPACKH8) & 3);
+		low = interp_interleave(a2, b2, n);
+		high = interp_interleave(a2 >> 32, b2 >> 32, n);
+		break;
+	case INTERP_OP_XSHUFL16:
+		low = interp_shuffle16(b, (u32)i->immediate);
+		high = b2;
+		ua = 0;
+		break;
+	case INTERP_OP_XSHUFH16:
+		low = b;
+		high = interp_shuffle16(b2, (u32)i->immediate);
+		ua = 0;
+		break;
+	case INTERP_OP_XWIDEN:
+		low = interp_widen(b, &ub);
+		high = a2;
+		break;
 	case INTERP_OP_XMASK8:
-		low = interp_byte_mask(b) | interp_byte_mask(b2) << 8;
+	case INTERP_OP_XMASK32:
+	case INTERP_OP_XMASK64:
+		low = op == INTERP_OP_XMASK8
+			      ? interp_byte_mask(b) | interp_byte_mask(b2) << 8
+			      : interp_sign_mask(b, b2, op == INTERP_OP_XMASK32 ? 32 : 64);
 		interp_note_values(m, low, ub, b, ub, 4);
 		interp_set(m, i->reg, 4, INTERP_P_REX, low, ub);
 		m->ip = i->next;
@@ -306,8 +442,16 @@ INTERP_FN int interp_vector(struct interp *m)
 					: b2 << n * 8 | b >> (64 - n * 8);
 		}
 		break;
+	case INTERP_OP_XCOMPARE32:
+	case INTERP_OP_XCOMPARE64:
+		/* The first operand is the register of modrm.reg also with VEX. */
+		ua = INTERP_X_UNKNOWN(m, i->reg);
+		a = m->xmm[i->reg & 15][0];
+		ua |= interp_compare_numbers(m, a, b, op == INTERP_OP_XCOMPARE32 ? 4 : 8);
+		interp_settle_flags(m, i->entry, ua | ub);
+		m->ip = i->next;
+		return INTERP_GOES_ON;
 	case INTERP_OP_XPTEST:
-		/* Its first operand is the register of modrm.reg also with VEX. */
 		ua = INTERP_X_UNKNOWN(m, i->reg);
 		a = m->xmm[i->reg & 15][0];
 		a2 = m->xmm[i->reg & 15][1];

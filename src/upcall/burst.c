@@ -85,16 +85,22 @@ static bool is_overlaid(const struct interp *m, uint64_t address, unsigned bytes
 	return false;
 }
 
+static bool is_arithmetic(uint32_t op)
+{
+	return op == INTERP_OP_RESULT || op == INTERP_OP_XCOMPARE32 || op == INTERP_OP_XCOMPARE64 ||
+	       op == INTERP_OP_XWIDEN;
+}
+
 /*
- * Floating-point arithmetic on memory: the interpreter leaves its operand alone, since it does not
- * know the result anyhow.
+ * Floating-point arithmetic on memory: the interpreter leaves most operands alone, since it does
+ * not know the results anyhow.
  */
 static void read_vector(struct upcall_thread *t, struct culprit_step *s)
 {
 	uint64_t word[3] = {0}, base = s->load & ~7ull;
 	unsigned shift = (s->load & 7) * 8, n = (unsigned)(s->load & 7) + s->load_size;
 
-	if (t->m.effect.op != INTERP_OP_RESULT || !(s->has & CULPRIT_LOADS) || !s->load_size ||
+	if (!is_arithmetic(t->m.effect.op) || !(s->has & CULPRIT_LOADS) || !s->load_size ||
 		s->load_size > 16 || is_overlaid(&t->m, s->load, s->load_size))
 		return;
 	for (unsigned i = 0; i * 8 < n; i++) {

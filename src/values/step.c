@@ -269,6 +269,8 @@ static void vectors_and_rest(struct culprit_step *s, const struct interp_insn *i
 		s->writes |= i->memory ? 0 : BIT(i->rm);
 		break;
 	case INTERP_OP_XMASK8:
+	case INTERP_OP_XMASK32:
+	case INTERP_OP_XMASK64:
 		s->writes |= BIT(i->reg);
 		break;
 	case INTERP_OP_RESULT:
@@ -300,7 +302,7 @@ static void read_registers(struct culprit_step *s, const struct interp_insn *i, 
 /* Operands of vector instructions whose results are unknown: arithmetic of map 0f only. */
 static unsigned arithmetic_bytes(const struct culprit_step *s, const struct interp_insn *i)
 {
-	bool compares = s->opcode == 0x12e || s->opcode == 0x12f;
+	bool compares = s->opcode == 0x12e || s->opcode == 0x12f; /* with EVEX */
 
 	if (compares)
 		return s->prefix == CULPRIT_66 ? 8 : 4;
@@ -318,7 +320,11 @@ static unsigned vector_bytes(const struct interp_insn *i, uint32_t op)
 	case INTERP_OP_XLOW:
 	case INTERP_OP_XHIGH:
 	case INTERP_OP_XSTOREHIGH:
+	case INTERP_OP_XCOMPARE64:
 		return 8;
+	case INTERP_OP_XCOMPARE32:
+	case INTERP_OP_XWIDEN:
+		return 4;
 	case INTERP_OP_XMOVS:
 	case INTERP_OP_XSTOREQ:
 		return INTERP_E_SIZE(i->entry) == INTERP_S_32 ? 4 : 8;
