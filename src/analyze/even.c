@@ -13,6 +13,8 @@
 /* No instruction is taken to need less than this part of what it should: what retires along with
  * others hardly ever shows, and the few bursts from there would outweigh all others. */
 #define LEAST_TIME 0.5
+/* Of a block with hardly any bursts one stands for no more than this many. */
+#define MOST_WEIGHT 8.0
 /* Outcomes as bursts saw them are worth so many that are weighted: more where these are few. */
 #define AS_SEEN 16.0
 /* A procedure where no share of at least so many outcomes changes by so much is left as it is. */
@@ -25,9 +27,14 @@ struct span {
 	uint32_t row;
 };
 
-/* Weights of the outcomes of a row, by edge of its flow. */
+/* Of a row: weights of the outcomes by edge of its flow, and of what began there by block. */
 struct tallied {
-	double *sum, *squares;
+	double *sum, *squares, *begun;
+};
+
+/* Where a burst began. */
+struct start {
+	uint32_t row, block, insn;
 };
 
 struct evening {
@@ -36,7 +43,8 @@ struct evening {
 	size_t n;
 	VEC(struct span) spans;
 	struct tallied *tallied;
-	double samples; /* of an instruction that runs once, on the average */
+	double samples; /* of an instruction that runs once, on the average; */
+	double bursts;  /* that began at one, as well */
 	uint64_t key;   /* of the image */
 };
 
@@ -90,33 +98,76 @@ static uint64_t address_of(const struct evening *t, uint64_t offset)
 
 /* ---- weights ---- */
 
-static double samples_of_one(const struct evening *t)
+static double count_at(const struct evening *t, const struct start *s)
 {
-	double executed = 0, samples = 0;
+	return t->rows[s->row].frequency->block[s->block].count;
+}
 
+/* Executions of all instructions, and their samples. */
+static double executed(const struct evening *t, double *samples)
+{
+	double all = 0;
+
+	*samples = 0;
 	for (size_t r = 0; r < t->n; r++) {
 		const struct flow *f = t->rows[r].evidence->flow;
 
-		samples += (double)t->rows[r].evidence->total;
+		*samples += (double)t->rows[r].evidence->total;
 		for (uint32_t b = 0; b < f->nblocks; b++)
-			executed += t->rows[r].frequency->block[b].count * f->blocks[b].count;
+			all += t->rows[r].frequency->block[b].count * f->blocks[b].count;
 	}
-	return executed > 0 ? samples / executed : 0;
+	return all;
 }
 
-static double weight_at(const struct evening *t, uint64_t start)
+static double samples_at(const struct evening *t, const struct start *s)
 {
-	uint32_t r = row_at(t, start), block, insn;
-	double expected, taken;
+	return (double)t->rows[s->row].evidence->samples[s->insn];
+}
 
-	if (r == GRAPH_NONE)
-		return 1;
-	insn = evidence_insn_at(t->rows[r].evidence->flow, start, &block);
-	if (insn == GRAPH_NONE)
-		return 1;
-	expected = t->rows[r].frequency->block[block].count * t->samples;
-	taken = fmax((double)t->rows[r].evidence->samples[insn], LEAST_TIME * expected);
+/* What bursts from an instruction have in common: how long it takes. */
+static double by_time(const struct evening *t, const struct start *s)
+{
+	double expected = count_at(t, s) * t->samples;
+	double taken = fmax(samples_at(t, s), LEAST_TIME * expected);
+
 	return (expected + SAMPLES_MORE) / (taken + SAMPLES_MORE);
+}
+
+/* Of the bursts from a block, those from where time is spent stand for less. */
+static double within_block(const struct evening *t, const struct start *s)
+{
+	return 1 / (samples_at(t, s) + SAMPLES_MORE);
+}
+
+/* As many from each block as its share of the executed instructions. */
+static double by_block(const struct evening *t, const struct start *s)
+{
+	const struct flow_block *b = &t->rows[s->row].evidence->flow->blocks[s->block];
+	double expected = count_at(t, s) * b->count * t->bursts;
+
+	return fmin(
+		MOST_WEIGHT, expected * within_block(t, s) / t->tallied[s->row].begun[s->block]);
+}
+
+static bool find_start(const struct evening *t, uint64_t address, struct start *out)
+{
+	out->row = row_at(t, address);
+	if (out->row == GRAPH_NONE)
+		return false;
+	out->insn = evidence_insn_at(t->rows[out->row].evidence->flow, address, &out->block);
+	return out->insn != GRAPH_NONE;
+}
+
+/*
+ * By time alone, blocks whose instructions retire with others are shown by too few bursts: the way
+ * into a loop, say, and then the loop seems to be left more often than it is entered. By block
+ * these few weigh much. The mean of the two halves what is wrong with either.
+ */
+static double weight_at(const struct evening *t, uint64_t address)
+{
+	struct start s;
+
+	return find_start(t, address, &s) ? sqrt(by_time(t, &s) * by_block(t, &s)) : 1;
 }
 
 /* ---- walks ---- */
@@ -132,6 +183,16 @@ static void add_step(struct evening *t, const struct edge *seen, double weight)
 		return;
 	t->tallied[r].sum[edge] += weight;
 	t->tallied[r].squares[edge] += weight * weight;
+}
+
+static void add_start(struct evening *t, const struct walk *walk)
+{
+	struct start s;
+
+	if (!find_start(t, address_of(t, walk->start), &s))
+		return;
+	t->tallied[s.row].begun[s.block] += (double)walk->weight * within_block(t, &s);
+	t->bursts += (double)walk->weight;
 }
 
 static void add_walk(struct evening *t, const struct walk *walk)
@@ -152,19 +213,29 @@ static void add_walk(struct evening *t, const struct walk *walk)
 	}
 }
 
-static int read_walks(void *arg, const struct store_profile *p)
+static int read_walks(const struct store_profile *p, struct evening *t,
+	void (*see)(struct evening *, const struct walk *))
 {
-	struct evening *t = arg;
 	struct walk_reader *r = xmalloc(sizeof *r);
 	struct walk walk;
 	int rc = walk_reader_init(r, p->data, p->size);
 
 	while (!rc && (rc = walk_reader_next(r, &walk)) > 0) {
-		add_walk(t, &walk);
+		see(t, &walk);
 		rc = 0;
 	}
 	free(r);
 	return rc;
+}
+
+static int read_starts(void *arg, const struct store_profile *p)
+{
+	return read_walks(p, arg, add_start);
+}
+
+static int read_steps(void *arg, const struct store_profile *p)
+{
+	return read_walks(p, arg, add_walk);
 }
 
 /* ---- outcomes ---- */
@@ -229,6 +300,18 @@ static bool give_outcomes(const struct tallied *w, struct evidence *ev)
 	return true;
 }
 
+static int weigh(struct evening *t, struct selection *sel, struct err *e)
+{
+	double samples, all = executed(t, &samples);
+	int rc = selection_blobs_of(sel, t->im, &blob_walk, read_starts, t, e);
+
+	if (rc || !(all > 0))
+		return rc;
+	t->samples = samples / all;
+	t->bursts /= all;
+	return selection_blobs_of(sel, t->im, &blob_walk, read_steps, t, e);
+}
+
 int even_outcomes(struct selection *sel, const struct selected_image *im,
 	struct frequencies_row *rows, size_t n, bool *changed, struct err *e)
 {
@@ -236,20 +319,21 @@ int even_outcomes(struct selection *sel, const struct selected_image *im,
 	int rc;
 
 	t.key = edge_image_key(im->kind, &im->identity, im->path);
-	t.samples = samples_of_one(&t);
 	t.tallied = xcalloc(n + 1, sizeof *t.tallied);
 	for (size_t r = 0; r < n; r++) {
-		size_t edges = rows[r].evidence->flow->graph.edges + 1;
+		const struct flow *f = rows[r].evidence->flow;
 
-		t.tallied[r].sum = xcalloc(edges, sizeof *t.tallied[r].sum);
-		t.tallied[r].squares = xcalloc(edges, sizeof *t.tallied[r].squares);
+		t.tallied[r].sum = xcalloc(f->graph.edges + 1, sizeof *t.tallied[r].sum);
+		t.tallied[r].squares = xcalloc(f->graph.edges + 1, sizeof *t.tallied[r].squares);
+		t.tallied[r].begun = xcalloc(f->nblocks + 1, sizeof *t.tallied[r].begun);
 	}
 	find_spans(&t);
-	rc = selection_blobs_of(sel, im, &blob_walk, read_walks, &t, e);
+	rc = weigh(&t, sel, e);
 	for (size_t r = 0; r < n; r++) {
 		changed[r] = !rc && give_outcomes(&t.tallied[r], rows[r].evidence);
 		free(t.tallied[r].sum);
 		free(t.tallied[r].squares);
+		free(t.tallied[r].begun);
 	}
 	free(t.tallied);
 	vec_deinit(&t.spans);

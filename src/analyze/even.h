@@ -7,8 +7,11 @@
  * knows, but what an instruction takes on the average is known: its samples over how often it ran.
  * Bursts that began at it are weighted with the inverse of that. Of the instructions of a loop only
  * one or two wait; the others take the same time however slow the turn is, so that after weighting
- * a slow turn counts hardly more than a fast one. (Weights by block do not do this: a block as a
- * whole takes longer in a slow turn.)
+ * a slow turn counts hardly more than a fast one. (Weights by block alone do not do this: a block
+ * as a whole takes longer in a slow turn.)
+ *
+ * Most instructions never show, as they retire with others, so blocks of them have hardly any
+ * bursts: these are weighted, too, such that each block has its share.
  *
  * How often instructions ran must be known for this as far as samples and branches tell it.
  */

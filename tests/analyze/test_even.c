@@ -151,6 +151,21 @@ static void slow_turns_count_no_more_than_fast_ones(void **state)
 	assert_true(fabs(slow_share(true) - 0.5) < 0.07);
 }
 
+/* Of the end of the loop only one instruction shows, and rarely: its bursts stand for the others.
+ */
+static void blocks_that_hardly_show_have_their_share(void **state)
+{
+	const struct flow *f = scene.row.evidence->flow;
+
+	(void)state;
+	for (uint32_t i = 0; i < HEAD_INSNS; i++)
+		sample(i, false, USUAL);
+	sample(f->blocks[TAIL].first, true, USUAL / 4);
+	weigh();
+	assert_true(slow_share(false) < 0.03);
+	assert_true(slow_share(true) > 0.08 && slow_share(true) < 0.2);
+}
+
 /* Where everything takes the same time nothing changes. */
 static void even_time_changes_nothing(void **state)
 {
@@ -189,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(slow_turns_count_no_more_than_fast_ones),
+		test(blocks_that_hardly_show_have_their_share),
 		test(even_time_changes_nothing),
 		test(few_samples_weigh_little),
 		test(without_walks_there_are_no_outcomes),
