@@ -30,9 +30,10 @@
 /* and few, or few of all, say nothing. */
 #define FEWEST_SEEN  40
 #define FEWEST_SHARE 0.3
-/* Instructions in a ns: between these. */
+/* Instructions in a ns: between these. Small procedures seem fast, for part of their time shows in
+ * their callers. */
 #define SLOWEST_PACE 0.25
-#define FASTEST_PACE 15.0
+#define FASTEST_PACE 30.0
 /* How much longer than the time between samples a loop must go on, in the mean. */
 #define STAYS 0.3
 /* A scale is known when the samples' blocks have an absolute error below, in the mean. */

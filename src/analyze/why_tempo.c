@@ -24,7 +24,7 @@ struct costs {
 };
 static const struct costs icelake = {0.9, 0.9, 23.0, 2.6, 0.36};
 static const struct costs golden_cove = {0.51, 1.02, 18.2, 0.54, 0.29};
-static const struct costs zen4 = {0.64, 0.83, 16.0, 1.4, 0.37};
+static const struct costs zen4 = {0.68, 0.94, 14.5, 1.3, 0.74};
 
 static const struct costs *costs_of(const struct why_work *w)
 {

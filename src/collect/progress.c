@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,22 @@ enum {
 
 /* Where it is reset more often than that, it may be twice from one read to the next. */
 #define FAILED_MOST 0.1
+
+/*
+ * Words mostly begin at nothing, so what one holds when it is first read are the turns before. That
+ * is believed if it is what bursts saw of them till then, by these factors (a beginning can be far
+ * faster than the rest), and no more than what was counted later.
+ */
+#define BEGUN_LEAST 0.25
+#define BEGUN_MOST  10.0
+
+/* Where a word is always reset at the same value, it was last read no farther below than it went at
+ * most from one read to the next. */
+#define SAME_TOP 1.25
+/* What a word has when it was reset is little, counted from what it is reset to; that is nothing if
+ * it can be, else the least seen. */
+#define LITTLE      2.0
+#define FROM_NOUGHT 4.0
 
 #define CLOCKS_DIFFER 10000 /* ns, between a thread's own and everybody's */
 
@@ -47,6 +64,14 @@ struct candidate {
 	struct sightings seen_by;
 };
 
+/* Where words were read in turns, from nothing on: they always grow, but for resets. */
+struct resets {
+	uint64_t n, seen;     /* turns that bursts saw around them */
+	double before, after; /* sums of what was read */
+	double lowest;        /* before */
+	double least, most;   /* after */
+};
+
 struct watched {
 	uint64_t address;
 	int64_t step;
@@ -58,6 +83,11 @@ struct watched {
 	uint64_t fresh;          /* turns that bursts have seen since then */
 	uint64_t turns, covered; /* and of all turns */
 	uint32_t still;          /* reads in a row */
+	double top;              /* where it was read, at most */
+	uint64_t stride;         /* turns from one read to the next, at most */
+	double begun;            /* where it was first read, */
+	uint64_t begun_seen;     /* and turns that bursts had seen by then */
+	struct resets resets;
 	struct sightings seen_by;
 };
 
@@ -301,16 +331,45 @@ static uint64_t gap_since(const struct moment *now, uint64_t before, uint64_t wa
 	return before && own < passed + passed / 64 + CLOCKS_DIFFER ? own : passed;
 }
 
+static double place_of(const struct watched *w, uint64_t value)
+{
+	return (double)value / (double)w->step;
+}
+
+static void note_reset(struct resets *r, double before, double after, uint64_t seen)
+{
+	r->lowest = r->n ? fmin(r->lowest, before) : before;
+	r->least = r->n ? fmin(r->least, after) : after;
+	r->most = r->n ? fmax(r->most, after) : after;
+	r->before += before;
+	r->after += after;
+	r->seen += seen;
+	r->n++;
+}
+
+static void note_turns(struct watched *w, uint64_t turns)
+{
+	w->turns += turns;
+	w->covered += w->fresh;
+	w->still = turns ? 0 : w->still + 1;
+	w->stride = turns > w->stride ? turns : w->stride;
+}
+
 /* False: the word does not count any more. */
 static bool take(struct watched *w, uint64_t now, const struct moment *time)
 {
 	uint64_t gap = w->read ? gap_since(time, w->before, w->wall) : 0;
 	int64_t turns = gap ? turns_of(w, now, gap) : -1;
+	double place = place_of(w, now), last = place_of(w, w->last);
 
 	if (turns >= 0) {
-		w->turns += (uint64_t)turns;
-		w->covered += w->fresh;
-		w->still = turns ? 0 : w->still + 1;
+		note_turns(w, (uint64_t)turns);
+		w->top = fmax(w->top, place);
+	} else if (!w->read) {
+		w->begun = w->top = place;
+		w->begun_seen = w->seen_by.own;
+	} else if (gap && place < last) {
+		note_reset(&w->resets, last, place, w->fresh);
 	}
 	w->reads += gap > 0;
 	w->failed += gap && turns < 0;
@@ -355,15 +414,52 @@ bool progress_orders(struct progress *p, uint64_t thread, struct shadow_watch *o
 
 /* ---- flushing ---- */
 
+/*
+ * Turns between the last read before a reset and the first one after it, over all resets; 0: it is
+ * not known what they are. Those after are what it holds. Those before are as many in the mean, for
+ * nobody chose when to read; but where it is always reset at the same value, they are known.
+ */
+static double turns_of_resets(const struct watched *w)
+{
+	const struct resets *r = &w->resets;
+	double stride = (double)w->stride, n = (double)r->n;
+	double base = r->least >= 0 && r->least <= FROM_NOUGHT * stride ? 0 : r->least;
+	double after = r->after - n * base;
+
+	if (!r->n || r->most - base > LITTLE * stride)
+		return 0;
+	if (w->top - r->lowest <= SAME_TOP * stride)
+		return after + n * w->top - r->before;
+	return 2 * after;
+}
+
+static bool is_begun_known(const struct watched *w)
+{
+	double expected =
+		w->covered ? (double)w->turns * (double)w->begun_seen / (double)w->covered : 0;
+
+	return !w->resets.n && w->begun >= BEGUN_LEAST * expected && w->begun <= (double)w->turns &&
+	       w->begun <= BEGUN_MOST * expected;
+}
+
 /* What a word has counted goes to who moved it. */
 static void credit(struct followed *f, const struct watched *w)
 {
 	struct author *a = hmap_get(&f->authors, &w->seen_by.by);
+	double reset = turns_of_resets(w);
 
 	if (!a || w->seen_by.shared || (double)w->failed > FAILED_MOST * (double)w->reads)
 		return;
 	a->turns += w->turns;
 	a->covered += w->covered;
+	if (reset > 0) {
+		a->turns += (uint64_t)reset;
+		a->covered += w->resets.seen;
+	}
+	if (is_begun_known(w)) {
+		a->turns += (uint64_t)w->begun;
+		a->covered += w->begun_seen;
+	}
 }
 
 static void tell(struct progress *p, const struct followed *f, const struct author *a)
@@ -448,6 +544,9 @@ static void begin_anew(struct followed *f)
 		struct watched *w = f->watched[i];
 
 		w->turns = w->covered = w->reads = w->failed = 0;
+		w->begun = 0;
+		w->begun_seen = 0;
+		w->resets = (struct resets){0};
 		w->seen_by.own = 0;
 	}
 	forget_retired(f);

@@ -4,11 +4,12 @@
  * whatever ran in between. That is the absolute scale which samples alone do not have.
  *
  * Bursts tell which words they move. A word that was moved several times, always by the same step,
- * is watched: the interpreter reads it at each burst of the thread from then on (shadow.h). What
- * goes the wrong way, too far, or by no multiple of the step was reset or is another thing by now,
- * and is left out; so is what went less far than bursts saw it go, since it is moved back as well.
- * Words that several instructions move tell nothing. Of values nothing is kept but the number of
- * steps.
+ * is watched: the interpreter reads it at each burst of the thread from then on (shadow.h). Most
+ * words begin at nothing, so the first reading tells the turns before; what was reset tells those
+ * since. What goes too far, by no multiple of the step, or back to anywhere is another thing by
+ * now, and is left out; so is what went less far than bursts saw it go, since it is moved back as
+ * well. Words that several instructions move tell nothing. Of values nothing is kept but the number
+ * of steps.
  *
  * An instruction's turns are counted while its words are watched. What share of its turns that is,
  * bursts know: they see it move words all the time, and those among them that were counted. So all

@@ -112,7 +112,8 @@ static void test_leaves_what_does_not(void **state)
 	assert_int_equal(watched(r), 0);
 }
 
-/* What was seen before it is watched is not counted. */
+/* What was seen before it is watched is what it holds then; what was not read since is not counted.
+ */
 static void test_counts_turns(void **state)
 {
 	struct rig *r = *state;
@@ -127,11 +128,31 @@ static void test_counts_turns(void **state)
 	move_by(r, 68, 4, 2, &here); /* was not read since */
 	t = only_pace(r);
 	assert_non_null(t);
-	assert_int_equal(t->turns, 6000);
-	assert_int_equal(t->counted, 120);
+	assert_int_equal(t->turns, 500 + 6000);
+	assert_int_equal(t->counted, 6 + 120);
 	assert_int_equal(t->seen, 6 + 120 + 2);
 	assert_int_equal(t->who, 4);
 	assert_int_equal(t->by.offset, here.offset);
+}
+
+/* What it holds is no number of turns where bursts have seen far fewer, or far more. */
+static void test_begins_anywhere(void **state)
+{
+	static const uint32_t begun[] = {0, 100, 2 * 3100, 1000000};
+	struct rig *r = *state;
+
+	for (size_t i = 0; i < sizeof begun / sizeof *begun; i++) {
+		uint32_t value = begun[i];
+
+		progress_deinit(&r->p);
+		progress_init(&r->p);
+		watch(r, 64);
+		read_after(r, 10, 64, value);
+		go_on(r, 64, &value, 60);
+		assert_int_equal(only_pace(r)->turns, 6000);
+		assert_int_equal(only_pace(r)->counted, 120);
+		assert_int_equal(only_pace(r)->seen, 6 + 120);
+	}
 }
 
 /* In another thread the instruction is seen as well, with words that nobody watches. */
@@ -182,8 +203,54 @@ static void test_numbers_change(void **state)
 	assert_int_equal(only_pace(r)->turns, 6000);
 }
 
-/* Resets, and what is no number of steps, are left out, with what was seen of them. */
-static void test_leaves_out_resets(void **state)
+/* So many bursts, 100 turns from one to the next, of a word that is reset by whoever reads `top`.
+ */
+static void go_round(
+	struct rig *r, uint64_t address, uint32_t *value, uint32_t top, unsigned bursts)
+{
+	for (; bursts; bursts--) {
+		move_by(r, address, 4, 2, &here);
+		*value += 200;
+		if (*value >= top)
+			*value -= top;
+		read_after(r, 10, address, *value);
+	}
+}
+
+/* Where it is always reset at the same value, no turn is lost. */
+static void test_adds_up_rounds(void **state)
+{
+	struct rig *r = *state;
+	uint32_t value = 0;
+
+	watch(r, 64);
+	read_after(r, 10, 64, value);
+	go_round(r, 64, &value, 3010, 300);
+	assert_in_range(only_pace(r)->turns, 30000 - 20 * 10, 30000);
+	assert_int_equal(only_pace(r)->counted, 600);
+	assert_int_equal(only_pace(r)->seen, 6 + 600);
+}
+
+/* Else there were as many turns before as after, in the mean. */
+static void test_doubles_what_came_after(void **state)
+{
+	struct rig *r = *state;
+	uint32_t value = 0;
+
+	watch(r, 64);
+	read_after(r, 10, 64, value);
+	for (unsigned i = 0; i < 10; i++) {
+		go_on(r, 64, &value, 11 + i);
+		move_by(r, 64, 4, 2, &here);
+		read_after(r, 10, 64, value = 100 - 20 * (i % 5));
+	}
+	assert_int_equal(only_pace(r)->turns, 100 * (110 + 45) + 2 * 2 * (50 + 40 + 30 + 20 + 10));
+	assert_int_equal(only_pace(r)->counted, 2 * (110 + 45 + 10));
+}
+
+/* What goes back to anywhere is not reset, and left out with what was seen of it; so is what is no
+ * number of steps, or goes too far. */
+static void test_leaves_out_leaps(void **state)
 {
 	struct rig *r = *state;
 	uint32_t value = 1000;
@@ -192,13 +259,15 @@ static void test_leaves_out_resets(void **state)
 	read_after(r, 10, 64, value);
 	go_on(r, 64, &value, 60);
 	move_by(r, 64, 4, 2, &here);
-	read_after(r, 10, 64, 6);
-	read_after(r, 10, 64, 7);
+	read_after(r, 10, 64, 6006);
+	read_after(r, 10, 64, 6007);
+	move_by(r, 64, 4, 2, &here);
+	read_after(r, 10, 64, 2);
 	read_after(r, 1, 64, value = 1000007); /* too far for the time */
 	go_on(r, 64, &value, 60);
 	assert_int_equal(only_pace(r)->turns, 12000);
 	assert_int_equal(only_pace(r)->counted, 240);
-	assert_int_equal(only_pace(r)->seen, 248);
+	assert_int_equal(only_pace(r)->seen, 250);
 }
 
 /* What is reset again and again may be so twice between two reads. */
@@ -353,9 +422,12 @@ int main(void)
 		TEST(test_watches_what_counts),
 		TEST(test_leaves_what_does_not),
 		TEST(test_counts_turns),
+		TEST(test_begins_anywhere),
 		TEST(test_tells_what_was_not_counted),
 		TEST(test_numbers_change),
-		TEST(test_leaves_out_resets),
+		TEST(test_adds_up_rounds),
+		TEST(test_doubles_what_came_after),
+		TEST(test_leaves_out_leaps),
 		TEST(test_mistrusts_many_resets),
 		TEST(test_goes_round),
 		TEST(test_retires),
