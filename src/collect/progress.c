@@ -23,6 +23,8 @@ enum {
 
 /* Where it is reset more often than that, it may be twice from one read to the next. */
 #define FAILED_MOST 0.1
+/* But not if it always goes round at the same value, and never half as far from read to read. */
+#define ROUNDS_MOST 0.4
 
 /*
  * Words mostly begin at nothing, so what one holds when it is first read are the turns before. That
@@ -39,6 +41,7 @@ enum {
  * it can be, else the least seen. */
 #define LITTLE      2.0
 #define FROM_NOUGHT 4.0
+enum { RESETS_FEWEST = 4 }; /* that tell the least */
 
 #define CLOCKS_DIFFER 10000 /* ns, between a thread's own and everybody's */
 
@@ -368,7 +371,7 @@ static bool take(struct watched *w, uint64_t now, const struct moment *time)
 	} else if (!w->read) {
 		w->begun = w->top = place;
 		w->begun_seen = w->seen_by.own;
-	} else if (gap && place < last) {
+	} else if (gap && place < last && !w->failures) {
 		note_reset(&w->resets, last, place, w->fresh);
 	}
 	w->reads += gap > 0;
@@ -414,23 +417,44 @@ bool progress_orders(struct progress *p, uint64_t thread, struct shadow_watch *o
 
 /* ---- flushing ---- */
 
+/* What it is reset to. */
+static double base_of(const struct watched *w)
+{
+	double least = w->resets.least;
+
+	return least >= 0 && least <= FROM_NOUGHT * (double)w->stride ? 0 : least;
+}
+
+static bool has_same_top(const struct watched *w)
+{
+	return w->top - w->resets.lowest <= SAME_TOP * (double)w->stride;
+}
+
 /*
- * Turns between the last read before a reset and the first one after it, over all resets; 0: it is
- * not known what they are. Those after are what it holds. Those before are as many in the mean, for
- * nobody chose when to read; but where it is always reset at the same value, they are known.
+ * Turns between the last read before a reset and the first one after it, over all resets. Those
+ * after are what it holds. Those before are as many in the mean, for nobody chose when to read; but
+ * where it is always reset at the same value, they are known. False: it goes back to anywhere.
  */
-static double turns_of_resets(const struct watched *w)
+static bool count_resets(const struct watched *w, double *turns)
 {
 	const struct resets *r = &w->resets;
-	double stride = (double)w->stride, n = (double)r->n;
-	double base = r->least >= 0 && r->least <= FROM_NOUGHT * stride ? 0 : r->least;
-	double after = r->after - n * base;
+	double n = (double)r->n, after = r->after - n * base_of(w);
 
-	if (!r->n || r->most - base > LITTLE * stride)
-		return 0;
-	if (w->top - r->lowest <= SAME_TOP * stride)
-		return after + n * w->top - r->before;
-	return 2 * after;
+	if (!r->n || r->most - base_of(w) > LITTLE * (double)w->stride ||
+		(base_of(w) != 0 && r->n < RESETS_FEWEST))
+		return false;
+	*turns = has_same_top(w) ? after + n * w->top - r->before : 2 * after;
+	return true;
+}
+
+/* Whether it is as it was, but for what makes no sense; and never reset twice between two reads. */
+static bool is_steady(const struct watched *w, bool counted)
+{
+	double reads = (double)w->reads, failed = (double)w->failed, resets = (double)w->resets.n;
+
+	if (counted && has_same_top(w) && 2 * (double)w->stride <= w->top - base_of(w))
+		return failed - resets <= FAILED_MOST * reads && resets <= ROUNDS_MOST * reads;
+	return failed <= FAILED_MOST * reads;
 }
 
 static bool is_begun_known(const struct watched *w)
@@ -446,16 +470,13 @@ static bool is_begun_known(const struct watched *w)
 static void credit(struct followed *f, const struct watched *w)
 {
 	struct author *a = hmap_get(&f->authors, &w->seen_by.by);
-	double reset = turns_of_resets(w);
+	double around = 0;
+	bool counted = count_resets(w, &around);
 
-	if (!a || w->seen_by.shared || (double)w->failed > FAILED_MOST * (double)w->reads)
+	if (!a || w->seen_by.shared || !is_steady(w, counted))
 		return;
-	a->turns += w->turns;
-	a->covered += w->covered;
-	if (reset > 0) {
-		a->turns += (uint64_t)reset;
-		a->covered += w->resets.seen;
-	}
+	a->turns += w->turns + (uint64_t)around;
+	a->covered += w->covered + (counted ? w->resets.seen : 0);
 	if (is_begun_known(w)) {
 		a->turns += (uint64_t)w->begun;
 		a->covered += w->begun_seen;

@@ -231,6 +231,23 @@ static void test_adds_up_rounds(void **state)
 	assert_int_equal(only_pace(r)->seen, 6 + 600);
 }
 
+/* The same where that is often, as long as it cannot be twice between two reads. */
+static void test_adds_up_many_rounds(void **state)
+{
+	struct rig *r = *state;
+	uint32_t value = 0;
+
+	watch(r, 64);
+	read_after(r, 10, 64, value);
+	go_round(r, 64, &value, 702, 300);
+	assert_in_range(only_pace(r)->turns, 30000 - 90 * 2, 30000);
+	value = 0;
+	watch(r, 72);
+	read_after(r, 10, 72, value);
+	go_round(r, 72, &value, 302, 300);
+	assert_in_range(only_pace(r)->turns, 30000 - 90 * 2, 30000); /* nothing is added */
+}
+
 /* Else there were as many turns before as after, in the mean. */
 static void test_doubles_what_came_after(void **state)
 {
@@ -426,6 +443,7 @@ int main(void)
 		TEST(test_tells_what_was_not_counted),
 		TEST(test_numbers_change),
 		TEST(test_adds_up_rounds),
+		TEST(test_adds_up_many_rounds),
 		TEST(test_doubles_what_came_after),
 		TEST(test_leaves_out_leaps),
 		TEST(test_mistrusts_many_resets),
