@@ -95,12 +95,15 @@ static double best_of(struct why_work *w, uint32_t insn)
 
 /* ---- chance ---- */
 
-/* Whether a difference of so many samples is more than chance makes of what was expected. */
-static bool more_than_chance(double difference, double expected, double relative)
-{
-	double spread = expected * relative;
+/* Differences, in samples. */
+struct differences {
+	double sum, expected;
+	double spread; /* square of how far the latter may be off because frequencies are */
+};
 
-	return difference > SIGMA * sqrt(expected + 1 + spread * spread);
+static bool more_than_chance(const struct differences *d)
+{
+	return d->sum > SIGMA * sqrt(d->expected + 1 + d->spread);
 }
 
 /* How far the frequency of a block may be off, as a share (one standard deviation). */
@@ -111,28 +114,57 @@ static double uncertainty(const struct estimate *e)
 	return fmin(1, (e->high - e->low) / (2 * SIGMA * e->count));
 }
 
+static double square(double x)
+{
+	return x * x;
+}
+
 /*
  * Small differences that together are no chance (a block in which each instruction takes a little
- * longer) are stalls after all.
+ * longer) are stalls after all. Those that are not are left to the procedure.
  */
-static void judge_block(struct why_work *w, uint32_t block)
+static void judge_block(struct why_work *w, uint32_t block, struct differences *left)
 {
 	const struct flow_block *b = &w->flow->blocks[block];
-	double relative = uncertainty(&w->frequency->block[block]), small = 0, expected = 0;
+	double relative = uncertainty(&w->frequency->block[block]), hidden = 0;
+	struct differences small = {0};
 
 	for (uint32_t i = b->first; i < b->first + b->count; i++) {
 		struct why_time *t = &w->time[i];
-		double difference = (t->seen - t->laid) / w->sample;
+		double expected = t->laid / w->sample;
+		struct differences own = {
+			(t->seen - t->laid) / w->sample, expected, square(expected * relative)};
 
-		t->significant = more_than_chance(difference, t->laid / w->sample, relative);
-		expected += t->laid / w->sample;
-		if (!t->significant)
-			small += difference;
+		t->significant = more_than_chance(&own);
+		small.expected += expected;
+		small.sum += t->significant ? 0 : own.sum;
+		hidden += t->hidden / w->sample;
 	}
-	if (!more_than_chance(small, expected, relative))
+	small.spread = square(small.expected * relative);
+	if (more_than_chance(&small)) {
+		for (uint32_t i = b->first; i < b->first + b->count; i++)
+			w->time[i].significant = w->time[i].seen > w->time[i].laid;
+		small.sum = 0;
+	}
+	left->sum += small.sum - hidden;
+	left->expected += small.expected + hidden;
+	left->spread += square((small.expected + hidden) * relative);
+}
+
+/*
+ * Code that is spread thin has less than a sample for each instruction, and few in a block. What is
+ * seen beyond the best case in all blocks, less what was expected and not seen, tells.
+ */
+static void judge(struct why_work *w)
+{
+	struct differences left = {0};
+
+	for (uint32_t b = 0; b < w->flow->nblocks; b++)
+		judge_block(w, b, &left);
+	if (!more_than_chance(&left))
 		return;
-	for (uint32_t i = b->first; i < b->first + b->count; i++)
-		w->time[i].significant = w->time[i].seen > w->time[i].laid;
+	for (uint32_t i = 0; i < w->flow->ninsns; i++)
+		w->time[i].significant |= w->time[i].seen > w->time[i].laid;
 }
 
 /*
@@ -183,6 +215,5 @@ void why_lay_out(struct why_work *w)
 			look_near(w, i);
 	if (w->admits)
 		admit_late(w);
-	for (uint32_t b = 0; b < w->flow->nblocks; b++)
-		judge_block(w, b);
+	judge(w);
 }

@@ -115,6 +115,41 @@ static void test_chance(void **state)
 	rig_close(&r);
 }
 
+/* A hundred blocks that end in a call. */
+static const char thin[] =
+	FUNCTION("f", ".rept 100\n add %rax, %rcx\n add %rax, %rdx\n call g\n .endr\n ret\n")
+		FUNCTION("g", "ret\n");
+
+/* Samples so thin that chance could make those of each block, but not of all together. */
+static void test_thin(void **state)
+{
+	struct rig r;
+	const struct why *w;
+
+	(void)state;
+	rig_open(&r, thin);
+	entered(&r, 100);
+	for (uint32_t b = 0; b < 100; b++)
+		went(&r, b, b + 1, 100);
+	left(&r, 100, 100);
+	r.evidence.samples[1] = 1;
+	w = explain(&r);
+	assert_near(w->summary.dynamic + w->summary.unexplained, 0, 1e-9);
+	for (uint32_t b = 0; b < 100; b += 2)
+		r.evidence.samples[3 * b + 1] = 1;
+	w = explain(&r);
+	assert_true(w->summary.dynamic + w->summary.unexplained > 0.5);
+	assert_true(w->insns[0].stall > 0);
+	assert_near(sum(&w->summary), 1, 1e-9);
+	/* As many as the best case has are none. */
+	r.frequency.scale_low = r.frequency.scale_high = 1;
+	for (uint32_t b = 0; b <= 100; b++)
+		r.frequency.block[b] = about(1000);
+	w = explain(&r);
+	assert_near(w->summary.dynamic + w->summary.unexplained, 0, 1e-9);
+	rig_close(&r);
+}
+
 /* The chain of multiplications is what the best case waits for. */
 static void test_static(void **state)
 {
@@ -370,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_best),
 		cmocka_unit_test(test_gain),
 		cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_thin),
 		cmocka_unit_test(test_static),
 		cmocka_unit_test(test_relative),
 		cmocka_unit_test(test_told),
