@@ -334,9 +334,12 @@ static uint64_t gap_since(const struct moment *now, uint64_t before, uint64_t wa
 	return before && own < passed + passed / 64 + CLOCKS_DIFFER ? own : passed;
 }
 
+/* What is empty may hold -1. */
 static double place_of(const struct watched *w, uint64_t value)
 {
-	return (double)value / (double)w->step;
+	int64_t number = w->size == 8 ? (int64_t)value : (int32_t)value;
+
+	return (double)number / (double)w->step;
 }
 
 static void note_reset(struct resets *r, double before, double after, uint64_t seen)
@@ -422,7 +425,7 @@ static double base_of(const struct watched *w)
 {
 	double least = w->resets.least;
 
-	return least >= 0 && least <= FROM_NOUGHT * (double)w->stride ? 0 : least;
+	return least >= -1 && least <= FROM_NOUGHT * (double)w->stride ? 0 : least;
 }
 
 static bool has_same_top(const struct watched *w)
@@ -443,7 +446,7 @@ static bool count_resets(const struct watched *w, double *turns)
 	if (!r->n || r->most - base_of(w) > LITTLE * (double)w->stride ||
 		(base_of(w) != 0 && r->n < RESETS_FEWEST))
 		return false;
-	*turns = has_same_top(w) ? after + n * w->top - r->before : 2 * after;
+	*turns = fmax(0, has_same_top(w) ? after + n * w->top - r->before : 2 * after);
 	return true;
 }
 

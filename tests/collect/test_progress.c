@@ -265,6 +265,22 @@ static void test_doubles_what_came_after(void **state)
 	assert_int_equal(only_pace(r)->counted, 2 * (110 + 45 + 10));
 }
 
+/* Some are reset to -1. */
+static void test_resets_below_nought(void **state)
+{
+	struct rig *r = *state;
+	uint32_t value = 0;
+
+	watch(r, 64);
+	read_after(r, 10, 64, value);
+	go_on(r, 64, &value, 60);
+	move_by(r, 64, 4, 2, &here);
+	read_after(r, 10, 64, value = (uint32_t)-2);
+	go_on(r, 64, &value, 60);
+	assert_int_equal(only_pace(r)->turns, 12000);
+	assert_int_equal(only_pace(r)->counted, 2 * 121);
+}
+
 /* What goes back to anywhere is not reset, and left out with what was seen of it; so is what is no
  * number of steps, or goes too far. */
 static void test_leaves_out_leaps(void **state)
@@ -445,6 +461,7 @@ int main(void)
 		TEST(test_adds_up_rounds),
 		TEST(test_adds_up_many_rounds),
 		TEST(test_doubles_what_came_after),
+		TEST(test_resets_below_nought),
 		TEST(test_leaves_out_leaps),
 		TEST(test_mistrusts_many_resets),
 		TEST(test_goes_round),
