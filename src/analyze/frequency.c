@@ -41,6 +41,8 @@
 /* One that others told is known when what they say has an error below, and with the blocks' own. */
 #define TOLD       0.24
 #define TOLD_KNOWN 0.36
+/* An anchor that is off by more from what others told, as a logarithm, cannot be right. */
+#define CONTRADICTS 0.8
 
 /* ---- anchors ---- */
 
@@ -252,6 +254,7 @@ static int estimate(struct frequency *to, struct fit *fit, struct err *e)
 		return rc;
 	find_anchors(fit, &s, &anchors);
 	find_paces(fit, &s, &anchors);
+	to->anchored = anchors.n > 0;
 	if (anchors.n) {
 		expect_as_anchored(fit, &s, &anchors);
 		solver_free(&s);
@@ -377,13 +380,109 @@ void frequency_destroy(struct frequency *f)
 	free(f);
 }
 
+/* ---- what others told of the scale ---- */
+
+static void multiply_one(struct estimate *x, double factor)
+{
+	x->count *= factor;
+	x->low *= factor;
+	x->high *= factor;
+}
+
 static void multiply(struct estimate *list, uint32_t n, double factor)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		list[i].count *= factor;
-		list[i].low *= factor;
-		list[i].high *= factor;
+	for (uint32_t i = 0; i < n; i++)
+		multiply_one(&list[i], factor);
+}
+
+/* Only the count is new: what is told of the whole makes no block's share of it any surer. */
+static void move_to(struct estimate *x, double count)
+{
+	if (x->count > 0)
+		multiply_one(x, count / x->count);
+	else
+		x->count = count;
+}
+
+static void move_to_solution(
+	struct frequency *f, const struct fit *fit, const struct flow_solution *s)
+{
+	const struct traced *t = &fit->traced;
+
+	for (uint32_t b = 0; b < f->flow->nblocks; b++)
+		move_to(&f->block[b], s->node[b]);
+	for (uint32_t e = 0; e < t->graph.edges; e++)
+		if (t->edge[e] != GRAPH_NONE)
+			move_to(&f->edge[t->edge[e]], s->edge[e]);
+}
+
+static void leave_out_contradicting(const struct frequency *f, double factor, anchor_list *list)
+{
+	size_t n = 0;
+
+	vec_each (a, list)
+		if (fabs(log(a->count / (f->block[a->block].count * factor))) < CONTRADICTS)
+			list->p[n++] = *a;
+	list->n = n;
+}
+
+/* The told scale as anchors: each block has its share, by samples, of what it says. */
+static void find_told(const struct fit *fit, const struct frequency *f, double factor, double error,
+	anchor_list *out)
+{
+	for (uint32_t b = 0; b < f->flow->nblocks; b++)
+		if (fit->taken[b] > 0 && f->block[b].count > 0)
+			*vec_add(out) = (struct fit_anchor){b, f->block[b].count * factor,
+				error * sqrt((double)fit->ev->total / fit->taken[b])};
+}
+
+/* Whether there are anchors that the told scale leaves standing, and a solution with both. */
+static bool solve_told(struct frequency *f, struct fit *fit, double factor, double error)
+{
+	struct flow_solution s = {0};
+	anchor_list anchors = {0}, told = {0};
+	struct err none;
+	bool done = false;
+
+	if (fit_solve(fit, &s, &none))
+		return false;
+	find_anchors(fit, &s, &anchors);
+	find_paces(fit, &s, &anchors);
+	leave_out_contradicting(f, factor, &anchors);
+	find_told(fit, f, factor, error, &told);
+	if (anchors.n)
+		expect_as_anchored(fit, &s, &told);
+	solver_free(&s);
+	vec_each (a, &anchors)
+		*vec_add(&told) = *a;
+	fit->anchors = told.p;
+	fit->nanchors = told.n;
+	if (anchors.n && !fit_solve(fit, &s, &none)) {
+		done = s.converged;
+		if (done)
+			move_to_solution(f, fit, &s);
+		solver_free(&s);
 	}
+	vec_deinit(&anchors);
+	vec_deinit(&told);
+	return done;
+}
+
+/*
+ * Anchors of single loops are right whatever the scale of the rest is. To multiply all counts would
+ * move these loops away from them, so they are estimated once more with both.
+ */
+static bool fit_told(struct frequency *f, const struct evidence *ev, double factor, double error)
+{
+	struct fit fit;
+	bool done;
+
+	if (!f->anchored || !f->converged)
+		return false;
+	fit_init(&fit, ev);
+	done = solve_told(f, &fit, factor, error);
+	fit_deinit(&fit);
+	return done;
 }
 
 void frequency_rescale(struct frequency *f, const struct evidence *ev, double factor, double error)
@@ -397,8 +496,10 @@ void frequency_rescale(struct frequency *f, const struct evidence *ev, double fa
 		samples += taken;
 		sum += taken * (own < 1 ? own * own : 1);
 	}
-	multiply(f->block, f->flow->nblocks, factor);
-	multiply(f->edge, f->flow->graph.edges, factor);
+	if (!fit_told(f, ev, factor, error)) {
+		multiply(f->block, f->flow->nblocks, factor);
+		multiply(f->edge, f->flow->graph.edges, factor);
+	}
 	all = samples > 0 ? sqrt(error * error + sum / samples) : 1;
 	f->told = fmax(all, 1e-3);
 	if (!f->converged || error > TOLD || all > TOLD_KNOWN)

@@ -40,9 +40,10 @@ struct estimate {
 struct frequency {
 	const struct flow *flow; /* the evidence's */
 	enum frequency_scale scale;
-	double scale_low, scale_high;  /* factors that the scale leaves open; 0 and INFINITY when it
-					  is relative */
+	double scale_low, scale_high; /* factors that the scale leaves open; 0 and INFINITY when it
+					 is relative */
 	double told; /* of a relative scale: standard error of its logarithm; 0: nobody tells it */
+	bool anchored; /* anchors were found, though they may not tell the scale of the whole */
 	struct estimate *block, *edge; /* by block, by edge of flow->graph */
 	bool converged;                /* false: the fit came to no end, all confidence is low */
 	struct flow_start start;       /* for frequency_renew */
@@ -55,8 +56,9 @@ int frequency_renew(struct frequency **f, const struct evidence *ev, struct err 
 void frequency_destroy(struct frequency *f);
 
 /*
- * Multiplies the counts of one whose scale is relative. `error` is the standard error of the
- * factor's logarithm; the scale is known then if it and the blocks' own are small enough.
+ * Multiplies the counts of one whose scale is relative; blocks that anchors tell stay near these.
+ * `error` is the standard error of the factor's logarithm; the scale is known then if it and the
+ * blocks' own are small enough.
  */
 void frequency_rescale(struct frequency *f, const struct evidence *ev, double factor, double error);
 

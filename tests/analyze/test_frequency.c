@@ -487,6 +487,74 @@ static void pairs_that_cannot_be_tell_nothing(void **state)
 	run_deinit(&r);
 }
 
+/* Two loops, one after the other, which nobody saw the end of: one tells nothing of the other. */
+static void see_two_loops(struct run *r, struct pace *pace, uint64_t turns)
+{
+	const struct flow *f;
+
+	assemble(".globl two\n.type two, @function\ntwo:\n"
+		 "1: nop\n nop\n nop\n jne 1b\n"
+		 "2: nop\n nop\n nop\n jne 2b\n ret\n");
+	run_init(r, "two");
+	f = r->ev.flow;
+	r->ev.clock = true;
+	r->ev.period = 1000;
+	r->ev.samples[f->blocks[0].first] = 100;
+	r->ev.samples[f->blocks[1].first] = 900;
+	r->ev.total = 1000;
+	for (uint32_t e = 0; e < f->graph.edges; e++)
+		if (f->graph.edge[e].from == f->graph.edge[e].to)
+			r->ev.edges[e] = 100000;
+	*pace = (struct pace){
+		.offset = f->blocks[0].start, .seen = 1000, .counted = 1000, .turns = turns};
+	r->ev.paces = pace;
+	r->ev.npaces = 1;
+}
+
+/* A scale that is told of the whole moves what anchors do not tell. */
+static void told_scales_leave_anchors(void **state)
+{
+	struct frequency *f;
+	struct run r;
+	struct pace pace;
+	struct err e = {0};
+	double before;
+
+	(void)state;
+	see_two_loops(&r, &pace, 100000);
+	assert_int_equal(frequency_create(&r.ev, &f, &e), 0);
+	assert_int_equal(f->scale, FREQUENCY_RELATIVE);
+	assert_true(f->anchored);
+	within(f->block[0].count, 100000, 0.05);
+	before = f->block[1].count;
+	frequency_rescale(f, &r.ev, 0.6, 0.25);
+	within(f->block[0].count, 100000, 0.1);
+	within(f->block[1].count, 0.6 * before, 0.1);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
+/* But for those that are far from it, which cannot be right. */
+static void told_scales_outdo_wrong_anchors(void **state)
+{
+	struct frequency *f;
+	struct run r;
+	struct pace pace;
+	struct err e = {0};
+	double before[2];
+
+	(void)state;
+	see_two_loops(&r, &pace, 100000);
+	assert_int_equal(frequency_create(&r.ev, &f, &e), 0);
+	before[0] = f->block[0].count;
+	before[1] = f->block[1].count;
+	frequency_rescale(f, &r.ev, 0.3, 0.25);
+	within(f->block[0].count, 0.3 * before[0], 1e-9);
+	within(f->block[1].count, 0.3 * before[1], 1e-9);
+	frequency_destroy(f);
+	run_deinit(&r);
+}
+
 static int tear_down(void **state)
 {
 	forget_built();
@@ -513,6 +581,10 @@ int main(void)
 			words_seen_for_a_while_tell_nothing, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(
 			words_that_lose_turns_tell_nothing, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(
+			told_scales_leave_anchors, open_workshop, tear_down),
+		cmocka_unit_test_setup_teardown(
+			told_scales_outdo_wrong_anchors, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(follows_what_was_seen, open_workshop, tear_down),
 		cmocka_unit_test_setup_teardown(
 			tables_are_narrowed_to_what_was_seen, open_workshop, tear_down),
