@@ -9,14 +9,14 @@
 #include <stdlib.h>
 
 /* So many samples more on either side: where there are few their number says little. */
-#define SAMPLES_MORE 10.0
+#define SAMPLES_MORE 30.0
 /* No instruction is taken to need less than this part of what it should: what retires along with
  * others hardly ever shows, and the few bursts from there would outweigh all others. */
 #define LEAST_TIME 0.5
 /* Of a block with hardly any bursts one stands for no more than this many. */
 #define MOST_WEIGHT 8.0
 /* Outcomes as bursts saw them are worth so many that are weighted: more where these are few. */
-#define AS_SEEN 16.0
+#define AS_SEEN 40.0
 /* A procedure where no share of at least so many outcomes changes by so much is left as it is. */
 #define FEWEST      30
 #define LEAST_MOVED 0.03
