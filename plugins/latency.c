@@ -7,7 +7,8 @@
  * than four times as long as memory (page faults, interrupts) is "longer", by powers of two.
  *
  * The first two levels differ by some ten cycles. Where what is measured for the first varies by as
- * much, as in virtual machines whose clock rate changes, they are one, "L1 or L2".
+ * much, as in virtual machines whose clock rate changes, they are one, "L1 or L2". Where the clock
+ * goes in steps as large as the third level's latency (26 cycles on Zen 5) all caches are one.
  *
  * Arguments: four limits in cycles, instead of measuring: "latency,10:40:150:2000".
  */
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { L1, L2, L3, MEMORY, LEVELS, LONGER = LEVELS, NEAR };
+enum { L1, L2, L3, MEMORY, LEVELS, LONGER = LEVELS, NEAR, CACHED };
 enum { LINE = 64, TARGETS = 16, ROUNDS = 5, STRIDE = 4096 + 3 * LINE, SAMPLES = 512 };
 
 struct bins {
@@ -32,6 +33,8 @@ _Static_assert(sizeof(struct bins) <= CULPRIT_CONFIG_SIZE, "it must fit the conf
 struct bench {
 	volatile uint8_t *targets, *evictor;
 	uint32_t sample[SAMPLES];
+	uint32_t step;   /* all times that were read are multiples of it */
+	uint64_t random; /* orders that no prefetcher foresees */
 };
 
 static int by_size(const void *a, const void *b)
@@ -47,12 +50,25 @@ static uint32_t median(struct bench *b, size_t n)
 	return b->sample[n / 2];
 }
 
-static uint32_t time_load(volatile uint8_t *p)
+static void count_step(struct bench *b, uint32_t time)
+{
+	while (time) {
+		uint32_t rest = b->step % time;
+
+		b->step = time;
+		time = rest;
+	}
+}
+
+static uint32_t time_load(struct bench *b, volatile uint8_t *p)
 {
 	uint64_t before = culprit_cycles();
+	uint32_t time;
 
 	(void)*p;
-	return (uint32_t)(culprit_cycles() - before);
+	time = (uint32_t)(culprit_cycles() - before);
+	count_step(b, time);
+	return time;
 }
 
 static uint32_t time_nothing(struct bench *b)
@@ -61,27 +77,45 @@ static uint32_t time_nothing(struct bench *b)
 		uint64_t before = culprit_cycles();
 
 		b->sample[i] = (uint32_t)(culprit_cycles() - before);
+		count_step(b, b->sample[i]);
 	}
 	return median(b, SAMPLES);
 }
 
+static uint64_t draw(struct bench *b) /* xorshift64 */
+{
+	b->random ^= b->random << 13;
+	b->random ^= b->random >> 7;
+	return b->random ^= b->random << 17;
+}
+
+/* Reads a power of two of lines, each once: what is read in order some caches keep apart. */
 static void walk(struct bench *b, size_t bytes)
 {
-	for (size_t i = 0; i < bytes; i += LINE)
-		(void)b->evictor[i];
+	size_t lines = bytes / LINE, at = draw(b);
+
+	for (size_t i = 0; i < lines; i++) {
+		at = (at * 5 + 1) & (lines - 1);
+		(void)b->evictor[at * LINE];
+	}
 }
 
 /* Puts the targets in the cache, then `evict` bytes of other lines, and times the targets. */
 static uint32_t time_behind(struct bench *b, size_t evict, unsigned rounds)
 {
+	unsigned order[TARGETS] = {0}, k;
 	size_t n = 0;
 
 	for (unsigned r = 0; r < rounds; r++) {
-		for (unsigned i = 0; i < TARGETS; i++)
+		for (unsigned i = 0; i < TARGETS; i++) {
 			(void)b->targets[i * STRIDE];
+			k = (unsigned)(draw(b) % (i + 1));
+			order[i] = order[k];
+			order[k] = i;
+		}
 		walk(b, evict);
-		for (unsigned i = 0; i < TARGETS; i++) /* in an order that nobody foresees */
-			b->sample[n++] = time_load(b->targets + i * 7 % TARGETS * STRIDE);
+		for (unsigned i = 0; i < TARGETS; i++)
+			b->sample[n++] = time_load(b, b->targets + order[i] * STRIDE);
 	}
 	return median(b, n);
 }
@@ -92,7 +126,7 @@ static uint32_t time_memory(struct bench *b)
 		volatile uint8_t *p = b->targets + i % TARGETS * STRIDE;
 
 		__asm__ volatile("clflush (%0)\n\tmfence" ::"r"(p) : "memory");
-		b->sample[i] = time_load(p);
+		b->sample[i] = time_load(b, p);
 	}
 	return median(b, SAMPLES);
 }
@@ -145,7 +179,7 @@ static uint32_t between(uint32_t a, uint32_t b)
 }
 
 /* Where two levels cannot be told apart the limits coincide, and loads count for the nearer. */
-static void set_limits(struct bins *b, uint32_t spread)
+static void set_limits(struct bins *b, uint32_t spread, uint32_t step)
 {
 	for (int i = 1; i < LEVELS; i++) {
 		if (b->typical[i] < b->typical[i - 1])
@@ -156,6 +190,17 @@ static void set_limits(struct bins *b, uint32_t spread)
 	b->limit[MEMORY] = 4 * b->typical[MEMORY];
 	if (b->typical[L2] - b->typical[L1] <= spread + 2)
 		b->limit[L1] = 0;
+	if (step > 2 && b->typical[L3] - b->typical[L1] <= 2 * step)
+		b->limit[L1] = b->limit[L2] = 0;
+}
+
+static size_t power_of_two(size_t least)
+{
+	size_t n = LINE;
+
+	while (n < least)
+		n *= 2;
+	return n;
 }
 
 /* Four times the first level is sure to displace it, twice the second what is there. */
@@ -163,15 +208,19 @@ static const char *measure(struct bins *to)
 {
 	size_t near = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32768), most = 32 << 20;
 	size_t far = cache_size(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
-	size_t first = 4 * near < far / 2 ? 4 * near : far / 2;
-	size_t second = 2 * far < most ? 2 * far : most;
-	struct bench b = {.targets = malloc(TARGETS * STRIDE), .evictor = malloc(second)};
+	size_t first = power_of_two((4 * near < far / 2 ? 4 * near : far / 2) / 2 + 1);
+	size_t second = power_of_two(2 * far < most ? 2 * far : most);
+	struct bench b = {.targets = malloc(TARGETS * STRIDE),
+		.evictor = malloc(second),
+		.random = 88172645463325252};
 	const char *why = NULL;
 
 	if (b.targets && b.evictor) {
 		memset((void *)b.targets, 1, TARGETS * STRIDE);
 		memset((void *)b.evictor, 1, second);
-		set_limits(to, measure_rounds(&b, first, second, to));
+		uint32_t spread = measure_rounds(&b, first, second, to);
+
+		set_limits(to, spread, b.step);
 	} else {
 		why = "there is no memory to measure latencies with";
 	}
@@ -209,7 +258,9 @@ static uint64_t bin(const struct bins *b, uint32_t cycles)
 	while (level < LEVELS && cycles >= b->limit[level])
 		level++;
 	value = level < LEVELS ? b->typical[level] : 1u << (31 - __builtin_clz(cycles | 1));
-	if (level == L2 && !b->limit[L1])
+	if (level == L3 && !b->limit[L2])
+		level = CACHED;
+	else if (level == L2 && !b->limit[L1])
 		level = NEAR;
 	return (value & ~7u) | (level + 1);
 }
@@ -228,7 +279,7 @@ static void burst(void *state, const unsigned char config[CULPRIT_CONFIG_SIZE],
 static int format(uint64_t value, char *text, size_t n)
 {
 	static const char *const names[8] = {
-		"?", "L1", "L2", "L3", "memory", "longer", "L1 or L2", "?"};
+		"?", "L1", "L2", "L3", "memory", "longer", "L1 or L2", "L1 to L3"};
 
 	return snprintf(text, n, "%s, about %llu cycles", names[value & 7],
 		(unsigned long long)((value & ~7ull) + 4));

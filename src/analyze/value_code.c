@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { RETIRED_AT_ONCE = 8 }; /* instructions, on the widest cores of today */
+
 struct number_list {
 	uint64_t *p;
 	size_t n, space;
@@ -251,17 +253,63 @@ const struct code_insn *value_code_at(const struct value_code *c, uint64_t addre
 	return find(c, address);
 }
 
+/* Whether an instruction belongs to a group: branches have no values of their own. */
+static bool joins(
+	const struct code_insn *i, bool (*fits)(const void *arg, uint64_t address), const void *arg)
+{
+	return i->kind == INSN_BRANCH || fits(arg, i->address);
+}
+
+static void find_run(const struct value_code *c, const struct code_insn *i,
+	const struct code_insn **from, const struct code_insn **to)
+{
+	const struct code_insn *last = c->list.p + c->list.n;
+
+	for (*from = i; !(*from)->leads && *from > c->list.p;)
+		--*from;
+	for (*to = i + 1; *to < last && !(*to)->leads;)
+		++*to;
+}
+
 void value_code_run(
 	const struct value_code *c, const struct code_insn *i, uint64_t *first, uint64_t *end)
 {
-	const struct code_insn *from = i, *to = i + 1, *last = c->list.p + c->list.n;
+	const struct code_insn *from, *to;
 
-	while (!from->leads && from > c->list.p)
-		from--;
-	while (to < last && !to->leads)
-		to++;
+	find_run(c, i, &from, &to);
 	*first = from->address;
 	*end = to[-1].address + to[-1].length;
+}
+
+/* Whether `b`, which stands next in the list, is where control goes on behind `a`. */
+static bool follows(const struct code_insn *a, const struct code_insn *b)
+{
+	return a->address + a->length == b->address && a->range == b->range &&
+	       a->kind != INSN_JUMP && a->kind != INSN_JUMP_INDIRECT && a->kind != INSN_RETURN;
+}
+
+void value_code_group(const struct value_code *c, const struct code_insn *i,
+	bool (*fits)(const void *arg, uint64_t address), const void *arg, struct code_group *out)
+{
+	const struct code_insn *from, *to, *last = c->list.p + c->list.n;
+	bool more = true;
+
+	find_run(c, i, &from, &to);
+	out->run = (unsigned)(to - from);
+	while (more && to - from < RETIRED_AT_ONCE) {
+		more = false;
+		if (from > c->list.p && follows(from - 1, from) && joins(from - 1, fits, arg)) {
+			from--;
+			more = true;
+		}
+		if (to < last && follows(to - 1, to) && joins(to, fits, arg)) {
+			to++;
+			more = true;
+		}
+	}
+	out->first = from->address;
+	out->end = to[-1].address + to[-1].length;
+	out->all = (unsigned)(to - from);
 }
 
 uint8_t value_code_arguments(const struct value_code *c)

@@ -51,6 +51,17 @@ const struct code_insn *value_code_at(
 void value_code_run(
 	const struct value_code *c, const struct code_insn *i, uint64_t *first, uint64_t *end);
 
+/*
+ * A short run, with instructions before and behind it that `fits` and that simply follow one
+ * another: as many as a wide core may retire at once.
+ */
+struct code_group {
+	uint64_t first, end; /* addresses, as of a run */
+	unsigned run, all;   /* instructions */
+};
+void value_code_group(const struct value_code *c, const struct code_insn *i,
+	bool (*fits)(const void *arg, uint64_t address), const void *arg, struct code_group *out);
+
 /* Bit n: argument register n is read before it is written, looking at the code from its start. */
 uint8_t value_code_arguments(const struct value_code *c);
 

@@ -163,6 +163,8 @@ struct building {
 	const struct value_report_options *o;
 	struct value_procedure *p;
 	struct value_code *code;
+	const struct value_item *items; /* of the procedure, by address */
+	size_t nitems;
 	uint8_t arguments;
 	VEC(struct value_row *) rows;
 	struct value_share values[VALUE_KINDS + 1][HOTLIST_CAPACITY_MAX];
@@ -184,16 +186,69 @@ static bool is_entry(unsigned kind)
 	return kind >= VALUE_ENTRY0 && kind <= VALUE_ENTRY5;
 }
 
+/* How often bursts came by an instruction, as far as it has values: the most of its items. */
+static uint64_t passes(const struct building *b, uint64_t address)
+{
+	size_t low = 0, high = b->nitems;
+	uint64_t most = 0;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (b->items[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < b->nitems && b->items[low].address == address; low++)
+		most = b->items[low].samples > most ? b->items[low].samples : most;
+	return most;
+}
+
+struct often {
+	const struct building *b;
+	uint64_t passes;
+};
+
+static bool is_as_often(const void *arg, uint64_t address)
+{
+	const struct often *o = arg;
+	uint64_t n = passes(o->b, address);
+
+	return n / 2 <= o->passes && o->passes / 2 <= n;
+}
+
+/*
+ * Which of the instructions that retire together shows the samples is chance: a run of a few
+ * instructions may have none, and those before and behind it have all. It has its share of both.
+ */
+static uint64_t run_time(
+	const struct building *b, const struct value_item *item, const struct code_insn *insn)
+{
+	struct often often = {.b = b, .passes = passes(b, item->address)};
+	struct code_group g;
+	uint64_t first, end, own, shared;
+
+	value_code_run(b->code, insn, &first, &end);
+	own = value_image_samples(item->vi, first, end);
+	value_code_group(b->code, insn, is_as_often, &often, &g);
+	shared = value_image_samples(item->vi, g.first, g.end) * g.run / g.all;
+	return own > shared ? own : shared;
+}
+
 static uint64_t item_time(
 	const struct building *b, const struct value_item *item, const struct code_insn *insn)
 {
 	uint64_t first = item->address > VALUE_NEAR ? item->address - VALUE_NEAR : 0;
-	uint64_t end = item->address + VALUE_NEAR, time;
+	uint64_t time;
 	const struct hotlist *all;
 
-	if (insn)
-		value_code_run(b->code, insn, &first, &end);
-	time = is_entry(item->kind) ? b->p->time : value_image_samples(item->vi, first, end);
+	if (is_entry(item->kind))
+		time = b->p->time;
+	else if (insn)
+		time = run_time(b, item, insn);
+	else
+		time = value_image_samples(item->vi, first, item->address + VALUE_NEAR);
 	if (!item->context)
 		return time;
 	all = value_profile_find(
@@ -436,6 +491,8 @@ static int take_procedure(struct value_report *r, const struct value_report_opti
 
 	b->r = r;
 	b->o = o;
+	b->items = items;
+	b->nitems = n;
 	b->p = arena_alloc(&r->memory, sizeof *b->p);
 	procedure_label(procedure, im->path, label, sizeof label);
 	*b->p = (struct value_procedure){.image = im,

@@ -7,10 +7,11 @@
  * procedure; procedures come by the best score of a row in them.
  *
  * The time of a row is the number of samples of the first event in the straight run of code (up to
- * the next jump, branch or branch target) that its instruction is in; in VALUE_NEAR bytes around
- * it where there is no code; in the whole procedure for the arguments at its entry. A call site has
- * a part of it as large as its part of the values. The score is this time multiplied by the lower
- * bound of the top value's share.
+ * the next jump, branch or branch target) that its instruction is in, or, if that is more, a short
+ * run's part of the samples of what may retire with it; in VALUE_NEAR bytes around it where there
+ * is no code; in the whole procedure for the arguments at its entry. A call site has a part of it
+ * as large as its part of the values. The score is this time multiplied by the lower bound of the
+ * top value's share.
  */
 #ifndef CULPRIT_ANALYZE_VALUE_REPORT_H
 #define CULPRIT_ANALYZE_VALUE_REPORT_H

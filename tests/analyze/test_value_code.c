@@ -144,6 +144,37 @@ static void runs(void **state)
 	value_code_destroy(c);
 }
 
+/* Bursts were seen at all addresses below. */
+static bool is_below(const void *arg, uint64_t address)
+{
+	return address < *(const uint64_t *)arg;
+}
+
+static void assert_group(const struct value_code *c, uint64_t address, uint64_t below,
+	uint64_t first, uint64_t end, unsigned run, unsigned all)
+{
+	struct code_group g;
+
+	value_code_group(c, value_code_at(c, address), is_below, &below, &g);
+	assert_int_equal(g.first, first);
+	assert_int_equal(g.end, end);
+	assert_int_equal(g.run, run);
+	assert_int_equal(g.all, all);
+}
+
+static void groups(void **state)
+{
+	struct value_code *c = code_of(*state, 0);
+
+	assert_group(c, 0x2003, 0x3000, 0x2000, 0x201d, 2, 8); /* both sides, up to a jump */
+	assert_group(c, 0x2013, 0x3000, 0x2000, 0x201d, 2, 8);
+	assert_group(c, 0x2003, 0x200e, 0x2000, 0x200e, 2, 4); /* what was seen less stays out */
+	assert_group(c, 0x2003, 0x200f, 0x2000, 0x2013, 2, 6); /* a branch was seen as well */
+	assert_group(c, 0x201e, 0x3000, 0x201e, 0x201f, 1, 1); /* nobody falls into it */
+	assert_group(c, 0x1000, 0x3000, 0x1000, 0x1009, 2, 2); /* another range is elsewhere */
+	value_code_destroy(c);
+}
+
 static void loops(void **state)
 {
 	static const uint64_t inside[] = {0x2005, 0x2009, 0x200e, 0x2011};
@@ -225,6 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(runs),
+		TEST(groups),
 		TEST(loops),
 		TEST(guards),
 		TEST(what_it_does),

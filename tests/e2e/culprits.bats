@@ -59,14 +59,19 @@ round() { # LOOP
 }
 
 # Some chips have no trouble with a loop, or not in every run: where it took as long as its twin, nobody
-# is to blame.
-judge() { # LOOP [TWIN]
-	local loop first acquitted got name
+# is to blame; where it took longer, but by less than LEAST nanoseconds, a cycle or two may be anybody's.
+judge() { # LOOP [TWIN [LEAST]]
+	local loop first acquitted got name twin
 	read -r loop first acquitted < <(awk -v n="$1" '$1 == n' "$list")
 	explain "$loop"
 	cat took.txt
-	if [ $# -gt 1 ] && awk "BEGIN { exit !($(cut -d' ' -f1 took.txt) < 1.3 * $(round "$2")) }"; then
-		first=static
+	if [ $# -gt 1 ]; then
+		twin=$(round "$2")
+		if awk "BEGIN { exit !($(cut -d' ' -f1 took.txt) < 1.3 * $twin) }"; then
+			first=static
+		elif awk "BEGIN { exit !($(cut -d' ' -f1 took.txt) < $twin + ${3:-0}) }"; then
+			first=static,frontend,unexplained,nobody
+		fi
 	fi
 	if [ "$(jq -r .scale out.json)" = relative ] && [ "$first" != static ]; then
 		echo "$loop: the machine is too restless to know the scale"
@@ -112,7 +117,7 @@ judge() { # LOOP [TWIN]
 
 # bats test_tags=plain
 @test "denormal numbers" {
-	judge denormal normal # Zen 4 multiplies them as fast as others in some runs
+	judge denormal normal 2 # AMD's chips need a cycle or two more, in some runs, and no microcode
 	judge normal
 }
 
