@@ -21,8 +21,9 @@ struct branch {
 	uint64_t image; /* its key */
 	uint64_t from;
 	uint32_t number; /* from 1 */
-	uint32_t seen;
-	uint32_t wrong[LENGTHS]; /* with histories of at most that length, in halves */
+	/* By length: times that had so much history, and wrong ones of them, in halves, with
+	   histories of at most that length. */
+	uint32_t seen[LENGTHS], wrong[LENGTHS];
 };
 
 struct step {
@@ -186,6 +187,25 @@ static void predict(void *arg, size_t step, uint64_t history)
 		p->wrong[step] = (uint8_t)judge(c, s->way);
 }
 
+/* Adds up what one length got wrong. */
+static void count_wrong(const struct prediction *p, unsigned length, struct branch **by_number)
+{
+	const struct foresight *f = p->foresight;
+
+	for (size_t i = 0, history = 0; i < f->steps.n; i++) {
+		struct branch *b = by_number[f->steps.p[i].branch];
+
+		if (!b) {
+			history = 0;
+			continue;
+		}
+		if (history++ < lengths[length])
+			continue;
+		b->wrong[length] += p->wrong[i];
+		b->seen[length]++;
+	}
+}
+
 static void predict_all(struct foresight *f)
 {
 	struct prediction p = {.foresight = f, .wrong = xmalloc(f->steps.n + 1)};
@@ -200,13 +220,7 @@ static void predict_all(struct foresight *f)
 		each_step(f, lengths[k], learn, &p);
 		each_step(f, lengths[k], predict, &p);
 		hmap_deinit(&p.contexts);
-		for (size_t i = 0; i < f->steps.n; i++)
-			if (f->steps.p[i].branch) {
-				struct branch *b = by_number[f->steps.p[i].branch];
-
-				b->wrong[k] += p.wrong[i];
-				b->seen += !k;
-			}
+		count_wrong(&p, k, by_number);
 	}
 	free(by_number);
 	free(p.wrong);
@@ -250,15 +264,15 @@ bool foresight_misses(
 {
 	struct branch key = {.from = offset};
 	const struct branch *b;
-	uint32_t least = UINT32_MAX;
+	double least = 1;
 
 	key.image = edge_image_key(im->kind, &im->identity, im->path);
 	b = hmap_get(&f->branches, &key);
-	if (!b || b->seen < SEEN_LEAST)
+	if (!b || b->seen[0] < SEEN_LEAST)
 		return false;
 	for (unsigned k = 0; k < LENGTHS; k++)
-		if (b->wrong[k] < least)
-			least = b->wrong[k];
-	*share = least / 2.0 / b->seen;
+		if (b->seen[k] >= SEEN_LEAST && b->wrong[k] / 2.0 / b->seen[k] < least)
+			least = b->wrong[k] / 2.0 / b->seen[k];
+	*share = least;
 	return true;
 }
