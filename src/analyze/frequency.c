@@ -39,7 +39,7 @@
 /* A scale is known when the samples' blocks have an absolute error below, in the mean. */
 #define SCALE_KNOWN 0.28
 /* One that others told is known when what they say has an error below, and with the blocks' own. */
-#define TOLD       0.24
+#define TOLD       0.22
 #define TOLD_KNOWN 0.36
 /* An anchor that is off by more from what others told, as a logarithm, cannot be right. */
 #define CONTRADICTS 0.8

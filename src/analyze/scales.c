@@ -11,8 +11,8 @@
 enum { MOST = 500 };
 
 /* How far tempos are off, each by itself and all of an image together (bench/RESULTS.md). */
-#define TEMPO_SPREAD 0.3
-#define TEMPO_COMMON 0.2
+#define TEMPO_SPREAD 0.27
+#define TEMPO_COMMON 0.15
 /* A known scale so far from the tempo cannot be right. */
 #define CONTRADICTS 0.8
 
