@@ -1,6 +1,7 @@
 #!/bin/bash
 # How fast the page of `culprit serve` is: opened on a week of a busy machine (synthetic_week), and on
-# the calling contexts of a compiler, over a million. -n: rounds. In a real Chromium (make browser).
+# the calling contexts of a compiler and a game of go, more than a million. -n: rounds. In a real
+# Chromium (make browser).
 . "$(dirname "$0")/lib.sh"
 rounds=5
 options "$@"
@@ -14,7 +15,10 @@ week=$programs/week.db contexts=$programs/contexts.db
 [ -e "$week" ] || "$programs/synthetic_week" "$week" || exit 1
 if [ ! -e "$contexts" ]; then
 	"$programs/inputs" c 400 >"$work/unit.c"
-	"$culprit" record -q --context -o "$contexts" -- "$("$here/program" --files cc1)" -quiet -O2 -o /dev/null "$work/unit.c" || exit 1
+	"$culprit" record -q --context -o "$work/cc1.db" -- "$("$here/program" --files cc1)" -quiet -O2 -o /dev/null "$work/unit.c" &&
+		"$culprit" record -q --context -o "$work/gnugo.db" -- "$("$here/program" --files gnugo)" \
+			--benchmark 20 --level 10 --seed 1 --quiet >/dev/null 2>&1 &&
+		"$culprit" db merge -o "$contexts" "$work/cc1.db" "$work/gnugo.db" || exit 1
 fi
 nodes=$("$culprit" calls -i "$contexts" --size --json | jq .nodes)
 "$culprit" serve "$week" "$contexts" >"$work/address" 2>/dev/null &

@@ -152,17 +152,39 @@ class Up {
 		return (this.unfolded ??= this.unfold());
 	}
 
+	// In columns, too: below the first level of a big profile are a million of them.
 	unfold() {
 		const { tree, items, at, weights } = this;
-		const groups = new Map();
-		for (let k = 0; k < items.length; k++) {
-			const up = tree.parent[at[k]];
+		const { parent, procedure } = tree;
+		const { counts, sums } = (tree.bins ??= { counts: new Int32Array(tree.procedures.length), sums: new Float64Array(tree.procedures.length) });
+		const callers = [];
+		let n = 0;
+		for (let k = 0; k < at.length; k++) {
+			const up = parent[at[k]];
 			if (up < 0) continue;
-			let group = groups.get(tree.procedure[up]);
-			if (!group) groups.set(tree.procedure[up], (group = { items: [], at: [] }));
-			group.items.push(items[k]);
-			group.at.push(up);
+			const p = procedure[up];
+			if (!counts[p]++) callers.push(p);
+			sums[p] += weights[items[k]];
+			n++;
 		}
-		return [...groups].map(([p, g]) => new Up(tree, p, g.items, g.at, weights)).sort(heaviest);
+		const from = new Int32Array(n), to = new Int32Array(n);
+		let first = 0;
+		const children = callers.map((p) => {
+			const end = first + counts[p];
+			const child = new Up(tree, p, from.subarray(first, end), to.subarray(first, end), weights, sums[p]);
+			counts[p] = first;
+			sums[p] = 0;
+			first = end;
+			return child;
+		});
+		for (let k = 0; k < at.length; k++) {
+			const up = parent[at[k]];
+			if (up < 0) continue;
+			const place = counts[procedure[up]]++;
+			from[place] = items[k];
+			to[place] = up;
+		}
+		for (const p of callers) counts[p] = 0;
+		return children.sort(heaviest);
 	}
 }
