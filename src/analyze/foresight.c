@@ -7,6 +7,7 @@
 #include "store/edges.h"
 #include "store/walks.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define STEPS_MOST  ((size_t)1 << 19) /* that are looked at; beyond, walks are thinned */
@@ -21,9 +22,10 @@ struct branch {
 	uint64_t image; /* its key */
 	uint64_t from;
 	uint32_t number; /* from 1 */
-	/* By length: times that had so much history, and wrong ones of them, in halves, with
-	   histories of at most that length. */
-	uint32_t seen[LENGTHS], wrong[LENGTHS];
+	/* With histories of at most a length: times that it was seen with enough to be told
+	   apart by, and of these were wrong. */
+	uint32_t seen[LENGTHS];
+	double wrong[LENGTHS];
 };
 
 struct step {
@@ -38,6 +40,18 @@ struct context {
 	uint64_t branch;
 	uint32_t seen, pad;
 	uint32_t way[WAYS], times[WAYS];
+};
+
+/*
+ * A branch with the shortest history. Walks that reach a branch with a long history may be of
+ * another kind than those that begin just before it (those end, say, where the interpreter cannot
+ * follow, and what comes behind is seen from there on only); by this they are told apart.
+ */
+struct kind {
+	uint64_t history;
+	uint64_t branch;
+	/* By length: times that had so much history, and wrong ones of them, in halves. */
+	uint32_t seen[LENGTHS], wrong[LENGTHS];
 };
 
 struct foresight {
@@ -164,7 +178,10 @@ static void each_step(const struct foresight *f, unsigned length, visit_fn *fn, 
 struct prediction {
 	const struct foresight *foresight;
 	struct hmap contexts;
-	uint8_t *wrong; /* by step, in halves: with the longest history that is known so far */
+	struct hmap kinds;
+	unsigned length; /* that is looked at, by its place in the list */
+	uint8_t *wrong;  /* by step, in halves: with the longest history that is known so far */
+	uint64_t *kind;  /* by step: its shortest history */
 };
 
 static void learn(void *arg, size_t step, uint64_t history)
@@ -176,54 +193,65 @@ static void learn(void *arg, size_t step, uint64_t history)
 	count_way(hmap_put(&p->contexts, &key, NULL), s->way);
 }
 
+/* The wrong ones are counted by kind; without any history all are of one. */
 static void predict(void *arg, size_t step, uint64_t history)
 {
 	struct prediction *p = arg;
 	const struct step *s = &p->foresight->steps.p[step];
 	struct context key = {.history = history, .branch = s->branch};
 	const struct context *c = hmap_get(&p->contexts, &key);
+	struct kind of = {.branch = s->branch}, *kind;
 
 	if (c->seen > ALIKE_LEAST)
 		p->wrong[step] = (uint8_t)judge(c, s->way);
+	if (p->length == 1)
+		p->kind[step] = history;
+	of.history = p->length ? p->kind[step] : 0;
+	kind = hmap_put(&p->kinds, &of, NULL);
+	kind->seen[p->length]++;
+	kind->wrong[p->length] += p->wrong[step];
 }
 
-/* Adds up what one length got wrong. */
-static void count_wrong(const struct prediction *p, unsigned length, struct branch **by_number)
+/* As often as a kind was seen at all, it is wrong as often as where there was so much history. */
+static void add_kind(struct branch *b, const struct kind *k)
 {
-	const struct foresight *f = p->foresight;
+	uint32_t all = k->seen[1];
+	double rate = 0;
 
-	for (size_t i = 0, history = 0; i < f->steps.n; i++) {
-		struct branch *b = by_number[f->steps.p[i].branch];
-
-		if (!b) {
-			history = 0;
-			continue;
-		}
-		if (history++ < lengths[length])
-			continue;
-		b->wrong[length] += p->wrong[i];
-		b->seen[length]++;
+	b->seen[0] += k->seen[0];
+	b->wrong[0] += k->wrong[0] / 2.0;
+	for (unsigned i = 1; i < LENGTHS && all; i++) {
+		if (k->seen[i] >= ALIKE_LEAST || i == 1)
+			rate = k->wrong[i] / 2.0 / k->seen[i];
+		b->seen[i] += all;
+		b->wrong[i] += rate * all;
 	}
 }
 
 static void predict_all(struct foresight *f)
 {
-	struct prediction p = {.foresight = f, .wrong = xmalloc(f->steps.n + 1)};
+	struct prediction p = {.foresight = f,
+		.wrong = xmalloc(f->steps.n + 1),
+		.kind = xcalloc(f->steps.n + 1, sizeof *p.kind)};
 	struct branch **by_number = xcalloc(f->branches.n + 1, sizeof *by_number);
 
 	for (struct branch *b = NULL; (b = hmap_next(&f->branches, b));)
 		by_number[b->number] = b;
 	for (size_t i = 0; i < f->steps.n; i++)
 		p.wrong[i] = 2;
-	for (unsigned k = 0; k < LENGTHS; k++) {
+	hmap_init(&p.kinds, sizeof(struct kind), offsetof(struct kind, seen));
+	for (p.length = 0; p.length < LENGTHS; p.length++) {
 		hmap_init(&p.contexts, sizeof(struct context), offsetof(struct context, seen));
-		each_step(f, lengths[k], learn, &p);
-		each_step(f, lengths[k], predict, &p);
+		each_step(f, lengths[p.length], learn, &p);
+		each_step(f, lengths[p.length], predict, &p);
 		hmap_deinit(&p.contexts);
-		count_wrong(&p, k, by_number);
 	}
+	for (struct kind *k = NULL; (k = hmap_next(&p.kinds, k));)
+		add_kind(by_number[k->branch], k);
+	hmap_deinit(&p.kinds);
 	free(by_number);
 	free(p.wrong);
+	free(p.kind);
 }
 
 /* ---- life ---- */
@@ -271,8 +299,8 @@ bool foresight_misses(
 	if (!b || b->seen[0] < SEEN_LEAST)
 		return false;
 	for (unsigned k = 0; k < LENGTHS; k++)
-		if (b->seen[k] >= SEEN_LEAST && b->wrong[k] / 2.0 / b->seen[k] < least)
-			least = b->wrong[k] / 2.0 / b->seen[k];
+		if (b->seen[k] >= SEEN_LEAST)
+			least = fmin(least, b->wrong[k] / b->seen[k]);
 	*share = least;
 	return true;
 }

@@ -3,9 +3,10 @@
  * got wrong in the walks of a selection (store/walks.h).
  *
  * Each time that a branch was seen, it is predicted from all the other times it came with the same
- * history, for histories of several lengths; of these the best length counts for each branch. How
- * good a length is tell those times that have so much history: walks begin without any, which no
- * predictor does. Real ones know longer histories, and share tables: they may be better or worse.
+ * history, for histories of several lengths; of these the best length counts for each branch. Walks
+ * begin without any history, which no predictor does: how good a length is tell the times that have
+ * so much of it, for each of the ways that led to the branch apart. Real predictors know longer
+ * histories, and share tables: they may be better or worse.
  */
 #ifndef CULPRIT_ANALYZE_FORESIGHT_H
 #define CULPRIT_ANALYZE_FORESIGHT_H

@@ -27,7 +27,7 @@ struct costs {
 static const struct costs icelake = {0.9, 0.9, 27.8, 2.6, 0.36};
 static const struct costs golden_cove = {0.51, 1.02, 22.0, 0.54, 0.29};
 static const struct costs zen4 = {0.68, 0.94, 17.6, 1.3, 0.74};
-static const struct costs zen5 = {0.47, 0.99, 18.6, 0.24, 0.36};
+static const struct costs zen5 = {0.49, 0.98, 18.8, 0.35, 0.44};
 
 static const struct costs *costs_of(const struct why_work *w)
 {
