@@ -208,7 +208,7 @@ static const char *measure(struct bins *to)
 {
 	size_t near = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32768), most = 32 << 20;
 	size_t far = cache_size(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
-	size_t first = power_of_two((4 * near < far / 2 ? 4 * near : far / 2) / 2 + 1);
+	size_t first = power_of_two(4 * near < far / 2 ? 4 * near : far / 2);
 	size_t second = power_of_two(2 * far < most ? 2 * far : most);
 	struct bench b = {.targets = malloc(TARGETS * STRIDE),
 		.evictor = malloc(second),

@@ -41,8 +41,6 @@
 /* One that others told is known when what they say has an error below, and with the blocks' own. */
 #define TOLD       0.22
 #define TOLD_KNOWN 0.36
-/* An anchor that is off by more from what others told, as a logarithm, cannot be right. */
-#define CONTRADICTS 0.8
 
 /* ---- anchors ---- */
 
@@ -421,7 +419,8 @@ static void leave_out_contradicting(const struct frequency *f, double factor, an
 	size_t n = 0;
 
 	vec_each (a, list)
-		if (fabs(log(a->count / (f->block[a->block].count * factor))) < CONTRADICTS)
+		if (fabs(log(a->count / (f->block[a->block].count * factor))) <
+			FREQUENCY_CONTRADICTS)
 			list->p[n++] = *a;
 	list->n = n;
 }

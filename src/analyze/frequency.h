@@ -21,6 +21,8 @@
 struct err;
 
 #define FREQUENCY_NINETY 1.645 /* standard errors around an interval that holds 9 times of 10 */
+/* An anchor that is off by more from what the rest says, as a logarithm, cannot be right. */
+#define FREQUENCY_CONTRADICTS 0.8
 
 enum frequency_scale { FREQUENCY_RELATIVE, FREQUENCY_KNOWN, FREQUENCY_EXACT };
 

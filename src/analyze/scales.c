@@ -13,8 +13,6 @@ enum { MOST = 500 };
 /* How far tempos are off, each by itself and all of an image together (bench/RESULTS.md). */
 #define TEMPO_SPREAD 0.27
 #define TEMPO_COMMON 0.15
-/* A known scale so far from the tempo cannot be right. */
-#define CONTRADICTS 0.8
 
 /* Errors of ties and anchors are the largest that are likely: most are smaller. */
 #define TIES_ARE    0.6
@@ -112,7 +110,7 @@ static void hear_row(struct scales *s, uint32_t row, double tempo)
 	bool timed = tempo > 0 && isfinite(tempo);
 	uint32_t of = s->unknown[row];
 
-	if (timed && f->scale == FREQUENCY_KNOWN && fabs(log(tempo)) > CONTRADICTS)
+	if (timed && f->scale == FREQUENCY_KNOWN && fabs(log(tempo)) > FREQUENCY_CONTRADICTS)
 		forget_scale(f);
 	if (of == GRAPH_NONE)
 		return;

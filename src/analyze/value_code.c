@@ -281,11 +281,11 @@ void value_code_run(
 	*end = to[-1].address + to[-1].length;
 }
 
-/* Whether `b`, which stands next in the list, is where control goes on behind `a`. */
+/* Whether `b`, which stands next in the list, is what may retire next behind `a`. */
 static bool follows(const struct code_insn *a, const struct code_insn *b)
 {
 	return a->address + a->length == b->address && a->range == b->range &&
-	       a->kind != INSN_JUMP && a->kind != INSN_JUMP_INDIRECT && a->kind != INSN_RETURN;
+	       (a->kind == INSN_PLAIN || a->kind == INSN_BRANCH);
 }
 
 void value_code_group(const struct value_code *c, const struct code_insn *i,
@@ -302,7 +302,8 @@ void value_code_group(const struct value_code *c, const struct code_insn *i,
 			from--;
 			more = true;
 		}
-		if (to < last && follows(to - 1, to) && joins(to, fits, arg)) {
+		if (to < last && to - from < RETIRED_AT_ONCE && follows(to - 1, to) &&
+			joins(to, fits, arg)) {
 			to++;
 			more = true;
 		}

@@ -480,8 +480,9 @@ static uint8_t read_arguments(const struct building *b)
 	return value_code_arguments(b->code);
 }
 
+/* All of its items tell how often code was passed; only those that are asked for become rows. */
 static int take_procedure(struct value_report *r, const struct value_report_options *o,
-	const struct value_item *items, size_t n, struct err *e)
+	const struct value_question *q, const struct value_item *items, size_t n, struct err *e)
 {
 	const struct selected_image *im = items->vi->image;
 	const struct procedure *procedure = &im->procedures.p[items->procedure];
@@ -493,6 +494,7 @@ static int take_procedure(struct value_report *r, const struct value_report_opti
 	b->o = o;
 	b->items = items;
 	b->nitems = n;
+	value_narrow(q, &items, &n);
 	b->p = arena_alloc(&r->memory, sizeof *b->p);
 	procedure_label(procedure, im->path, label, sizeof label);
 	*b->p = (struct value_procedure){.image = im,
@@ -535,8 +537,7 @@ static int take_items(struct value_report *r, const struct value_report_options 
 		n = end - i;
 		if (!value_asked(q, first) || !value_name_fits(o->pattern, first))
 			continue;
-		value_narrow(q, &first, &n);
-		rc = take_procedure(r, o, first, n, e);
+		rc = take_procedure(r, o, q, first, n, e);
 	}
 	return rc;
 }

@@ -148,12 +148,13 @@ static void judge_block(struct why_work *w, uint32_t block, struct differences *
 	}
 	left->sum += small.sum - hidden;
 	left->expected += small.expected + hidden;
-	left->spread += square((small.expected + hidden) * relative);
+	left->spread += (small.expected + hidden) * relative; /* not yet its square */
 }
 
 /*
  * Code that is spread thin has less than a sample for each instruction, and few in a block. What is
- * seen beyond the best case in all blocks, less what was expected and not seen, tells.
+ * seen beyond the best case in all blocks, less what was expected and not seen, tells. Blocks are
+ * as frequent as their neighbours, so that frequencies that are off are all off to one side.
  */
 static void judge(struct why_work *w)
 {
@@ -161,6 +162,7 @@ static void judge(struct why_work *w)
 
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
 		judge_block(w, b, &left);
+	left.spread = square(left.spread);
 	if (!more_than_chance(&left))
 		return;
 	for (uint32_t i = 0; i < w->flow->ninsns; i++)

@@ -35,7 +35,7 @@ enum {
 #define BEGUN_MOST  10.0
 
 /* Where a word is always reset at the same value, it was last read no farther below than it went at
- * most from one read to the next. */
+ * most from one read to the next; which says something if that is not most of the way. */
 #define SAME_TOP 1.25
 /* What a word has when it was reset is little, counted from what it is reset to; that is nothing if
  * it can be, else the least seen. */
@@ -88,9 +88,13 @@ struct watched {
 	uint32_t still;          /* reads in a row */
 	double top;              /* where it was read, at most */
 	uint64_t stride;         /* turns from one read to the next, at most */
-	double begun;            /* where it was first read, */
+	bool late;               /* turns may have been counted before it was first read: */
+	double begun;            /* where that was, */
 	uint64_t begun_seen;     /* and turns that bursts had seen by then */
 	struct resets resets;
+	bool back; /* what was read last lies before what was then: a reset, if it goes on there */
+	double back_from;
+	uint64_t back_seen;
 	struct sightings seen_by;
 };
 
@@ -98,6 +102,7 @@ struct watched {
 struct followed {
 	uint32_t who;
 	bool changed, used;
+	bool flushed; /* since it is followed */
 	uint32_t nwatched;
 	struct watched *watched[SHADOW_WATCHED];
 	VEC(struct watched *) retired;
@@ -260,6 +265,7 @@ static void watch(struct followed *f, const struct candidate *c)
 	w->step = c->step;
 	w->size = c->size;
 	w->seen_by = c->seen_by;
+	w->late = f->flushed;
 	f->watched[f->nwatched++] = w;
 	f->changed = true;
 }
@@ -355,6 +361,9 @@ static void note_reset(struct resets *r, double before, double after, uint64_t s
 
 static void note_turns(struct watched *w, uint64_t turns)
 {
+	if (w->back)
+		note_reset(&w->resets, w->back_from, place_of(w, w->last), w->back_seen);
+	w->back = false;
 	w->turns += turns;
 	w->covered += w->fresh;
 	w->still = turns ? 0 : w->still + 1;
@@ -372,10 +381,13 @@ static bool take(struct watched *w, uint64_t now, const struct moment *time)
 		note_turns(w, (uint64_t)turns);
 		w->top = fmax(w->top, place);
 	} else if (!w->read) {
-		w->begun = w->top = place;
-		w->begun_seen = w->seen_by.own;
-	} else if (gap && place < last && !w->failures) {
-		note_reset(&w->resets, last, place, w->fresh);
+		w->begun = w->late ? 0 : place;
+		w->begun_seen = w->late ? 0 : w->seen_by.own;
+		w->top = place;
+	} else if (gap) {
+		w->back = place < last && !w->failures;
+		w->back_from = last;
+		w->back_seen = w->fresh;
 	}
 	w->reads += gap > 0;
 	w->failed += gap && turns < 0;
@@ -430,7 +442,9 @@ static double base_of(const struct watched *w)
 
 static bool has_same_top(const struct watched *w)
 {
-	return w->top - w->resets.lowest <= SAME_TOP * (double)w->stride;
+	double stride = (double)w->stride;
+
+	return w->top - w->resets.lowest <= SAME_TOP * stride && 2 * stride <= w->top - base_of(w);
 }
 
 /*
@@ -455,7 +469,7 @@ static bool is_steady(const struct watched *w, bool counted)
 {
 	double reads = (double)w->reads, failed = (double)w->failed, resets = (double)w->resets.n;
 
-	if (counted && has_same_top(w) && 2 * (double)w->stride <= w->top - base_of(w))
+	if (counted && has_same_top(w))
 		return failed - resets <= FAILED_MOST * reads && resets <= ROUNDS_MOST * reads;
 	return failed <= FAILED_MOST * reads;
 }
@@ -568,9 +582,11 @@ static void begin_anew(struct followed *f)
 		struct watched *w = f->watched[i];
 
 		w->turns = w->covered = w->reads = w->failed = 0;
+		w->late = true;
 		w->begun = 0;
 		w->begun_seen = 0;
 		w->resets = (struct resets){0};
+		w->back = false;
 		w->seen_by.own = 0;
 	}
 	forget_retired(f);
@@ -578,6 +594,7 @@ static void begin_anew(struct followed *f)
 	for (uint32_t i = 0; i < CANDIDATES; i++)
 		f->candidates[i] = (struct candidate){0};
 	f->used = false;
+	f->flushed = true;
 }
 
 void progress_clear(struct progress *p)

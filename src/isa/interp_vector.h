@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause OR Apache-2.0 */
 /*
- * Moves and integer operations on 128-bit vectors whose value is known because the run itself
- * loaded or made it. Included by interp_run.h only.
+ * Moves, integer operations and comparisons of numbers in 128-bit vectors whose value is known
+ * because the run itself loaded or made it. Included by interp_run.h only.
  */
 #ifndef CULPRIT_ISA_INTERP_VECTOR_H
 #define CULPRIT_ISA_INTERP_VECTOR_H

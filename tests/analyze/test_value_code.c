@@ -166,8 +166,9 @@ static void groups(void **state)
 {
 	struct value_code *c = code_of(*state, 0);
 
-	assert_group(c, 0x2003, 0x3000, 0x2000, 0x201d, 2, 8); /* both sides, up to a jump */
-	assert_group(c, 0x2013, 0x3000, 0x2000, 0x201d, 2, 8);
+	assert_group(c, 0x2003, 0x3000, 0x2000, 0x2018, 2, 7); /* both sides, up to a call */
+	assert_group(c, 0x2009, 0x3000, 0x2000, 0x2018, 4, 7);
+	assert_group(c, 0x2013, 0x3000, 0x2000, 0x201d, 2, 8); /* and no more than eight */
 	assert_group(c, 0x2003, 0x200e, 0x2000, 0x200e, 2, 4); /* what was seen less stays out */
 	assert_group(c, 0x2003, 0x200f, 0x2000, 0x2013, 2, 6); /* a branch was seen as well */
 	assert_group(c, 0x201e, 0x3000, 0x201e, 0x201f, 1, 1); /* nobody falls into it */

@@ -155,6 +155,57 @@ static void test_begins_anywhere(void **state)
 	}
 }
 
+/* Nor is it believed where it would be most of what is known. */
+static void test_begins_with_less(void **state)
+{
+	struct rig *r = *state;
+	uint32_t value = 300;
+
+	watch(r, 64);
+	read_after(r, 10, 64, value);
+	go_on(r, 64, &value, 1);
+	assert_int_equal(only_pace(r)->turns, 100);
+	go_on(r, 64, &value, 1);
+	assert_int_equal(only_pace(r)->turns, 200 + 150);
+}
+
+/* What was counted before a flush is not what a word begins with after it. */
+static void test_begins_once(void **state)
+{
+	struct rig *r = *state;
+	uint32_t value = 600;
+
+	watch(r, 64);
+	read_after(r, 10, 64, value);
+	go_on(r, 64, &value, 60);
+	assert_int_equal(only_pace(r)->turns, 6300);
+	progress_clear(&r->p);
+	watch(r, 72);
+	read_after(r, 10, 72, value = 600);
+	go_on(r, 72, &value, 60);
+	assert_int_equal(only_pace(r)->turns, 6000);
+}
+
+/* Memory that is another thing by now was not reset, and what was before still counts. */
+static void test_end_is_no_reset(void **state)
+{
+	struct rig *r = *state;
+	uint32_t value = 0;
+
+	watch(r, 64);
+	read_after(r, 10, 64, value);
+	for (unsigned i = 0; i < 10; i++) {
+		go_on(r, 64, &value, 11);
+		move_by(r, 64, 4, 2, &here);
+		read_after(r, 10, 64, value = 100);
+	}
+	go_on(r, 64, &value, 1);
+	for (unsigned i = 0; i < 30; i++)
+		read_after(r, 10, 64, value = (uint32_t)-1000000 + i * 7777);
+	/* Always reset at 1150: 50 turns after each, once 50 before. */
+	assert_int_equal(only_pace(r)->turns, 100 * 111 + 10 * 50 + 50);
+}
+
 /* In another thread the instruction is seen as well, with words that nobody watches. */
 static void test_tells_what_was_not_counted(void **state)
 {
@@ -261,8 +312,10 @@ static void test_doubles_what_came_after(void **state)
 		move_by(r, 64, 4, 2, &here);
 		read_after(r, 10, 64, value = 100 - 20 * (i % 5));
 	}
-	assert_int_equal(only_pace(r)->turns, 100 * (110 + 45) + 2 * 2 * (50 + 40 + 30 + 20 + 10));
-	assert_int_equal(only_pace(r)->counted, 2 * (110 + 45 + 10));
+	go_on(r, 64, &value, 1);
+	assert_int_equal(
+		only_pace(r)->turns, 100 * (110 + 45 + 1) + 2 * 2 * (50 + 40 + 30 + 20 + 10));
+	assert_int_equal(only_pace(r)->counted, 2 * (110 + 45 + 1 + 10));
 }
 
 /* Some are reset to -1. */
@@ -298,8 +351,8 @@ static void test_leaves_out_leaps(void **state)
 	read_after(r, 10, 64, 2);
 	read_after(r, 1, 64, value = 1000007); /* too far for the time */
 	go_on(r, 64, &value, 60);
-	assert_int_equal(only_pace(r)->turns, 12000);
-	assert_int_equal(only_pace(r)->counted, 240);
+	assert_int_equal(only_pace(r)->turns, 500 + 12000); /* it began with 500 */
+	assert_int_equal(only_pace(r)->counted, 6 + 240);
 	assert_int_equal(only_pace(r)->seen, 250);
 }
 
@@ -456,6 +509,9 @@ int main(void)
 		TEST(test_leaves_what_does_not),
 		TEST(test_counts_turns),
 		TEST(test_begins_anywhere),
+		TEST(test_begins_with_less),
+		TEST(test_begins_once),
+		TEST(test_end_is_no_reset),
 		TEST(test_tells_what_was_not_counted),
 		TEST(test_numbers_change),
 		TEST(test_adds_up_rounds),
