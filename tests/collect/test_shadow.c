@@ -729,7 +729,7 @@ static void test_share_is_kept(void **state)
 
 	run_share(share, 30, &s, &wall);
 	assert_true(s.shadow.bursts > 0);
-	assert_true(s.shadow.withheld > s.shadow.bursts);
+	assert_true(s.shadow.withheld > 0);
 	assert_true((double)s.shadow.ns <=
 		    cpus * (share * ((double)wall + 1e9) + (double)s.shadow.longest));
 }
