@@ -47,18 +47,20 @@
 	.queue = {64, 96, 72, 64}
 
 /* name, title, table, chip, limits */
-#define CHIPS(X)                                                                                  \
-	X("generic", "a generic core (the figures are Haswell's, as LLVM has for x86-64-v3)", 0,  \
-		GENERIC, HASWELL)                                                                 \
-	X("zen2", "AMD Zen 2", 1, ZEN2, ZEN2)                                                     \
-	X("zen3", "AMD Zen 3", 2, ZEN3, ZEN3)                                                     \
-	X("zen4", "AMD Zen 4", 3, ZEN4, ZEN4)                                                     \
-	X("zen5", "AMD Zen 5 (LLVM 19 has no model of it: Zen 4's units and latencies)", 3, ZEN5, \
-		ZEN5)                                                                             \
-	X("skylake", "Intel Skylake client", 4, SKYLAKE, SKYLAKE)                                 \
-	X("skylake-server", "Intel Skylake server", 5, SKYLAKEX, SKYLAKE)                         \
-	X("icelake", "Intel Ice Lake", 6, ICELAKE, ICELAKE)                                       \
-	X("alderlake-p", "Intel Alder Lake P", 7, ALDER, GOLDEN_COVE)                             \
+#define CHIPS(X)                                                                                 \
+	X("generic", "a generic core (the figures are Haswell's, as LLVM has for x86-64-v3)", 0, \
+		GENERIC, HASWELL)                                                                \
+	X("zen2", "AMD Zen 2", 1, ZEN2, ZEN2)                                                    \
+	X("zen3", "AMD Zen 3", 2, ZEN3, ZEN3)                                                    \
+	X("zen4", "AMD Zen 4", 3, ZEN4, ZEN4)                                                    \
+	X("zen5",                                                                                \
+		"AMD Zen 5 (LLVM 19 has no model of it: Zen 4's units; latencies of vectors "    \
+		"measured)",                                                                     \
+		3, ZEN5, ZEN5)                                                                   \
+	X("skylake", "Intel Skylake client", 4, SKYLAKE, SKYLAKE)                                \
+	X("skylake-server", "Intel Skylake server", 5, SKYLAKEX, SKYLAKE)                        \
+	X("icelake", "Intel Ice Lake", 6, ICELAKE, ICELAKE)                                      \
+	X("alderlake-p", "Intel Alder Lake P", 7, ALDER, GOLDEN_COVE)                            \
 	X("sapphirerapids", "Intel Sapphire Rapids", 8, SAPPHIRE, GOLDEN_COVE)
 
 #define CORRECTED(n, t, table, chip, ...) {n, t, table, false, MODEL_CHIP_##chip, {__VA_ARGS__}},

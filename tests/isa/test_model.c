@@ -209,6 +209,36 @@ static void test_partial_writes(void **state)
 		assert_int_not_equal(inc.write[i].reg, MODEL_CARRY);
 }
 
+/* Zen 5 has Zen 4's table, but other vector units. */
+static void test_vectors_of_zen5(void **state)
+{
+	static const struct {
+		const char *code;
+		int more; /* cycles than on Zen 4 */
+	} list[] = {
+		{"\x66\x0f\xfe\xc1", 1},  /* paddd %xmm1,%xmm0 */
+		{"\x66\x0f\xfe\x03", 1},  /* paddd (%rbx),%xmm0 */
+		{"\xc5\xf9\xdb\xc1", 1},  /* vpand %xmm1,%xmm0,%xmm0 */
+		{"\x0f\x58\xc1", -1},     /* addps %xmm1,%xmm0 */
+		{"\x0f\x58\x03", -1},     /* addps (%rbx),%xmm0 */
+		{"\xc5\xfb\x5c\xc1", -1}, /* vsubsd %xmm1,%xmm0,%xmm0 */
+		{"\x0f\x59\xc1", 0},      /* mulps %xmm1,%xmm0 */
+		{"\x0f\x28\x03", 0},      /* movaps (%rbx),%xmm0 */
+		{"\x66\x0f\xef\xc0", 0},  /* pxor %xmm0,%xmm0 */
+		{"\x48\x01\xd8", 0},      /* add %rbx,%rax */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		size_t length = strlen(list[i].code);
+		struct model_insn older = look_up("zen4", list[i].code, length);
+		struct model_insn newer = look_up("zen5", list[i].code, length);
+
+		assert_int_equal(newer.latency, older.latency + list[i].more);
+		assert_int_equal(newer.write[0].latency, older.write[0].latency + list[i].more);
+	}
+}
+
 static void test_corrections(void **state)
 {
 	struct model_insn divide = LOOK_UP("icelake", "\x48\xf7\xf1"); /* div %rcx */
@@ -261,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_common_figures),
 		cmocka_unit_test(test_idioms),
 		cmocka_unit_test(test_partial_writes),
+		cmocka_unit_test(test_vectors_of_zen5),
 		cmocka_unit_test(test_corrections),
 		cmocka_unit_test(test_unknown),
 	};
