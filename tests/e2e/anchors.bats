@@ -29,7 +29,7 @@ agrees() { # PROCEDURE TOLERANCE LEAST_PAIRS
 # bats test_tags=plain
 @test "iterations of three loops, to a few per cent" {
 	need_root "pairs need BPF"
-	# Where neighbours come and go, loads take three times as long for a part of the time: again then.
+	# Where neighbours come and go, a loop is not as fast all the time: again then.
 	for try in 1 2 3; do
 		rm -f "$db"*
 		record -- "$programs/counted_loops" 3 > loops
