@@ -215,7 +215,7 @@ static bool is_as_often(const void *arg, uint64_t address)
 	const struct often *o = arg;
 	uint64_t n = passes(o->b, address);
 
-	return n / 2 <= o->passes && o->passes / 2 <= n;
+	return n <= 2 * o->passes && o->passes <= 2 * n;
 }
 
 /*

@@ -69,6 +69,13 @@ static void read_after(struct rig *r, uint64_t us, uint64_t address, uint32_t va
 	progress_read(&r->p, &thread, &reading, 1, r->ns);
 }
 
+/* One that is read for the first time. */
+static void watch_from(struct rig *r, uint64_t address, uint32_t value)
+{
+	watch(r, address);
+	read_after(r, 10, address, value);
+}
+
 /* So many bursts that see two turns each, of a word that makes 100 from one to the next. */
 static void go_on(struct rig *r, uint64_t address, uint32_t *value, unsigned bursts)
 {
@@ -120,8 +127,7 @@ static void test_counts_turns(void **state)
 	const struct progress_pace *t;
 	uint32_t value = 1000;
 
-	watch(r, 68);
-	read_after(r, 10, 68, value);
+	watch_from(r, 68, value);
 	go_on(r, 68, &value, 20);
 	read_after(r, 200, 68, value); /* stands still, and moves on */
 	go_on(r, 68, &value, 40);
@@ -146,8 +152,7 @@ static void test_begins_anywhere(void **state)
 
 		progress_deinit(&r->p);
 		progress_init(&r->p);
-		watch(r, 64);
-		read_after(r, 10, 64, value);
+		watch_from(r, 64, value);
 		go_on(r, 64, &value, 60);
 		assert_int_equal(only_pace(r)->turns, 6000);
 		assert_int_equal(only_pace(r)->counted, 120);
@@ -161,8 +166,7 @@ static void test_begins_with_less(void **state)
 	struct rig *r = *state;
 	uint32_t value = 300;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 1);
 	assert_int_equal(only_pace(r)->turns, 100);
 	go_on(r, 64, &value, 1);
@@ -175,13 +179,11 @@ static void test_begins_once(void **state)
 	struct rig *r = *state;
 	uint32_t value = 600;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 60);
 	assert_int_equal(only_pace(r)->turns, 6300);
 	progress_clear(&r->p);
-	watch(r, 72);
-	read_after(r, 10, 72, value = 600);
+	watch_from(r, 72, value = 600);
 	go_on(r, 72, &value, 60);
 	assert_int_equal(only_pace(r)->turns, 6000);
 }
@@ -192,8 +194,7 @@ static void test_end_is_no_reset(void **state)
 	struct rig *r = *state;
 	uint32_t value = 0;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	for (unsigned i = 0; i < 10; i++) {
 		go_on(r, 64, &value, 11);
 		move_by(r, 64, 4, 2, &here);
@@ -218,8 +219,7 @@ static void test_tells_what_was_not_counted(void **state)
 	progress_moved(&r->p, &second, &m, &here);
 	progress_moved(&r->p, &second, &m, &other);
 	assert_null(only_pace(r));
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 1);
 	progress_settle(&r->p);
 	assert_int_equal(r->p.paces.n, 2);
@@ -238,8 +238,7 @@ static void test_numbers_change(void **state)
 	struct shadow_reading reading = {0};
 	uint32_t value = 1000;
 
-	watch(r, 68);
-	read_after(r, 10, 68, value);
+	watch_from(r, 68, value);
 	go_on(r, 68, &value, 60);
 	assert_int_equal(only_pace(r)->who, 4);
 	progress_clear(&r->p);
@@ -274,8 +273,7 @@ static void test_adds_up_rounds(void **state)
 	struct rig *r = *state;
 	uint32_t value = 0;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_round(r, 64, &value, 3010, 300);
 	assert_in_range(only_pace(r)->turns, 30000 - 20 * 10, 30000);
 	assert_int_equal(only_pace(r)->counted, 600);
@@ -288,13 +286,11 @@ static void test_adds_up_many_rounds(void **state)
 	struct rig *r = *state;
 	uint32_t value = 0;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_round(r, 64, &value, 702, 300);
 	assert_in_range(only_pace(r)->turns, 30000 - 90 * 2, 30000);
 	value = 0;
-	watch(r, 72);
-	read_after(r, 10, 72, value);
+	watch_from(r, 72, value);
 	go_round(r, 72, &value, 302, 300);
 	assert_in_range(only_pace(r)->turns, 30000 - 90 * 2, 30000); /* nothing is added */
 }
@@ -305,8 +301,7 @@ static void test_doubles_what_came_after(void **state)
 	struct rig *r = *state;
 	uint32_t value = 0;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	for (unsigned i = 0; i < 10; i++) {
 		go_on(r, 64, &value, 11 + i);
 		move_by(r, 64, 4, 2, &here);
@@ -324,8 +319,7 @@ static void test_resets_below_nought(void **state)
 	struct rig *r = *state;
 	uint32_t value = 0;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 60);
 	move_by(r, 64, 4, 2, &here);
 	read_after(r, 10, 64, value = (uint32_t)-2);
@@ -341,8 +335,7 @@ static void test_leaves_out_leaps(void **state)
 	struct rig *r = *state;
 	uint32_t value = 1000;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 60);
 	move_by(r, 64, 4, 2, &here);
 	read_after(r, 10, 64, 6006);
@@ -381,8 +374,7 @@ static void test_goes_round(void **state)
 	struct rig *r = *state;
 	uint32_t value = UINT32_MAX - 1001;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 60);
 	assert_int_equal(only_pace(r)->turns, 6000);
 }
@@ -411,8 +403,7 @@ static void test_wants_one_writer(void **state)
 	struct rig *r = *state;
 	uint32_t value = 0;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 60);
 	assert_non_null(only_pace(r));
 	move_by(r, 64, 2, 1, &other);
@@ -452,8 +443,7 @@ static void test_mistrusts_what_goes_back(void **state)
 	struct rig *r = *state;
 	uint32_t value = 0;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 60);
 	assert_non_null(only_pace(r));
 	for (int i = 0; i < 8; i++) {
@@ -469,8 +459,7 @@ static void test_clocks_leap(void **state)
 	struct rig *r = *state;
 	uint32_t value = 0;
 
-	watch(r, 64);
-	read_after(r, 10, 64, value);
+	watch_from(r, 64, value);
 	go_on(r, 64, &value, 60);
 	r->leap = 1000 * US;
 	read_after(r, 10, 64, value += 200);
