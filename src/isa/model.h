@@ -19,9 +19,16 @@ const struct model *model_at(size_t i);
  * has it.
  */
 const struct model *model_by_name(const char *name);
-/* By what CPUID says; a chip that no model knows gets the generic one, and *known is false. */
-const struct model *model_by_cpuid(
-	const char *vendor, unsigned family, unsigned number, bool *known);
+/*
+ * By what CPUID says; a chip that no model knows gets the generic one, and *known is false. Virtual
+ * machines may be told the number of an older chip, but not that there is no AMX where there is.
+ */
+struct model_cpuid {
+	char vendor[13];
+	unsigned family, number;
+	bool amx;
+};
+const struct model *model_by_cpuid(const struct model_cpuid *chip, bool *known);
 const struct model *model_of_host(bool *known);
 
 const char *model_name(const struct model *);  /* "icelake" */

@@ -130,44 +130,60 @@ const struct model *model_by_name(const char *name)
 	return NULL;
 }
 
-const struct model *model_by_cpuid(
-	const char *vendor, unsigned family, unsigned number, bool *known)
+static const char *name_of(const struct model_cpuid *chip)
 {
-	bool intel = !strcmp(vendor, "GenuineIntel"), amd = !strcmp(vendor, "AuthenticAMD");
+	bool intel = !strcmp(chip->vendor, "GenuineIntel");
+	bool amd = !strcmp(chip->vendor, "AuthenticAMD");
 
-	*known = false;
+	if (intel && chip->amx)
+		return "sapphirerapids"; /* or one that came after it: they are alike */
 	for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++) {
 		const struct signature *s = &signatures[i];
 
-		if ((s->intel ? intel : amd) && s->family == family && s->from <= number &&
-			number <= s->to) {
-			*known = true;
-			return model_by_name(s->name);
-		}
+		if ((s->intel ? intel : amd) && s->family == chip->family &&
+			s->from <= chip->number && chip->number <= s->to)
+			return s->name;
 	}
-	return &models[0];
+	return NULL;
+}
+
+const struct model *model_by_cpuid(const struct model_cpuid *chip, bool *known)
+{
+	const char *name = name_of(chip);
+
+	*known = name;
+	return name ? model_by_name(name) : &models[0];
+}
+
+#define CPUID_AMX (1u << 24) /* leaf 7, in edx */
+
+static struct model_cpuid ask_host(void)
+{
+	struct model_cpuid chip = {0};
+	unsigned a, b, c, d;
+
+	if (!__get_cpuid(0, &a, &b, &c, &d))
+		return chip;
+	memcpy(chip.vendor, &b, 4);
+	memcpy(chip.vendor + 4, &d, 4);
+	memcpy(chip.vendor + 8, &c, 4);
+	if (!__get_cpuid(1, &a, &b, &c, &d))
+		return chip;
+	chip.family = a >> 8 & 15;
+	chip.number = a >> 4 & 15;
+	if (chip.family == 6 || chip.family == 15)
+		chip.number |= a >> 12 & 0xf0;
+	if (chip.family == 15)
+		chip.family += a >> 20 & 0xff;
+	chip.amx = __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & CPUID_AMX;
+	return chip;
 }
 
 const struct model *model_of_host(bool *known)
 {
-	unsigned a, b, c, d, family, number;
-	char vendor[13] = "";
+	struct model_cpuid chip = ask_host();
 
-	*known = false;
-	if (!__get_cpuid(0, &a, &b, &c, &d))
-		return &models[0];
-	memcpy(vendor, &b, 4);
-	memcpy(vendor + 4, &d, 4);
-	memcpy(vendor + 8, &c, 4);
-	if (!__get_cpuid(1, &a, &b, &c, &d))
-		return &models[0];
-	family = a >> 8 & 15;
-	number = a >> 4 & 15;
-	if (family == 6 || family == 15)
-		number |= a >> 12 & 0xf0;
-	if (family == 15)
-		family += a >> 20 & 0xff;
-	return model_by_cpuid(vendor, family, number, known);
+	return model_by_cpuid(&chip, known);
 }
 
 const char *model_name(const struct model *m)

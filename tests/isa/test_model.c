@@ -80,31 +80,32 @@ static void test_tables_hold_together(void **state)
 static void test_chips(void **state)
 {
 	static const struct {
-		const char *vendor;
-		unsigned family, number;
+		struct model_cpuid chip;
 		const char *name;
 	} cases[] = {
-		{"GenuineIntel", 6, 0x6a, "icelake"},
-		{"GenuineIntel", 6, 0x55, "skylake-server"},
-		{"GenuineIntel", 6, 0x9e, "skylake"},
-		{"GenuineIntel", 6, 0x8f, "sapphirerapids"},
-		{"GenuineIntel", 6, 0x97, "alderlake-p"},
-		{"AuthenticAMD", 0x17, 0x31, "zen2"},
-		{"AuthenticAMD", 0x19, 0x01, "zen3"},
-		{"AuthenticAMD", 0x19, 0x11, "zen4"},
-		{"AuthenticAMD", 0x1a, 0x02, "zen5"},
-		{"AuthenticAMD", 6, 0x6a, NULL},
-		{"GenuineIntel", 0x19, 0x11, NULL},
-		{"GenuineIntel", 6, 0x0f, NULL},
-		{"AuthenticAMD", 0x17, 0x01, NULL},
-		{"CentaurHauls", 7, 0x3b, NULL},
+		{{"GenuineIntel", 6, 0x6a, false}, "icelake"},
+		{{"GenuineIntel", 6, 0x55, false}, "skylake-server"},
+		{{"GenuineIntel", 6, 0x9e, false}, "skylake"},
+		{{"GenuineIntel", 6, 0x8f, false}, "sapphirerapids"},
+		{{"GenuineIntel", 6, 0xa7, false}, "icelake"},
+		{{"GenuineIntel", 6, 0xa7, true}, "sapphirerapids"}, /* a number that is not its own */
+		{{"GenuineIntel", 0x13, 0x01, true}, "sapphirerapids"},
+		{{"GenuineIntel", 6, 0x97, false}, "alderlake-p"},
+		{{"AuthenticAMD", 0x17, 0x31, false}, "zen2"},
+		{{"AuthenticAMD", 0x19, 0x01, false}, "zen3"},
+		{{"AuthenticAMD", 0x19, 0x11, false}, "zen4"},
+		{{"AuthenticAMD", 0x1a, 0x02, false}, "zen5"},
+		{{"AuthenticAMD", 6, 0x6a, false}, NULL},
+		{{"GenuineIntel", 0x19, 0x11, false}, NULL},
+		{{"GenuineIntel", 6, 0x0f, false}, NULL},
+		{{"AuthenticAMD", 0x17, 0x01, false}, NULL},
+		{{"CentaurHauls", 7, 0x3b, false}, NULL},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		bool known = !cases[i].name;
-		const struct model *m =
-			model_by_cpuid(cases[i].vendor, cases[i].family, cases[i].number, &known);
+		const struct model *m = model_by_cpuid(&cases[i].chip, &known);
 
 		assert_string_equal(model_name(m), cases[i].name ? cases[i].name : "generic");
 		assert_int_equal(known, cases[i].name != NULL);
