@@ -63,7 +63,7 @@ _culprit() {
 	local verbs="record daemon top list why cfg values calls paths bursts streams stats diff export serve edit db doctor help"
 	local filters="-i -e -p --input --event --time --epoch --comm --image --proc --pid --help"
 	local report="$filters --json --no-pager"
-	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --values --values=upcall --only --plugin --edges --no-edges --bpf --no-bpf --help"
+	local sampling="-e -F -c -C -G -o --event --freq --count --cpu --cgroup --output --budget --calibrate --per-process --values --values=upcall --only --plugin --edges --no-edges --excursions --bpf --no-bpf --help"
 	local options=
 
 	COMPREPLY=()

@@ -132,6 +132,8 @@ static void place_samples(const struct evidence_source *s, struct evidence *ev)
 
 /* ---- edges ---- */
 
+typedef VEC(struct evidence_way) way_list;
+
 /* The edge that an observed transfer took; GRAPH_NONE when the graph shows none. */
 static uint32_t find_edge(const struct flow *f, uint32_t block, const struct edge *seen)
 {
@@ -169,9 +171,14 @@ uint32_t evidence_edge_of(const struct evidence *ev, const struct edge *seen)
 	return find_edge(f, block, seen);
 }
 
-static void place_edges(const struct evidence_source *s, struct evidence *ev)
+/* A transfer that the graph has as an edge inside is told by that alone. */
+static bool is_way(const struct evidence *ev, uint32_t edge)
 {
-	VEC(struct evidence_way) ways = {0};
+	return edge == GRAPH_NONE || ev->flow->graph.edge[edge].to == ev->flow->exit_node;
+}
+
+static void place_edges(const struct evidence_source *s, struct evidence *ev, way_list *ways)
+{
 	const struct flow *f = ev->flow;
 	const struct placed_edge *list;
 	size_t n = evidence_slice(&s->edges, ev->procedure, &list);
@@ -186,12 +193,88 @@ static void place_edges(const struct evidence_source *s, struct evidence *ev)
 		edge = evidence_edge_of(ev, seen);
 		if (edge != GRAPH_NONE)
 			ev->edges[edge] += seen->count;
-		if (edge == GRAPH_NONE || f->graph.edge[edge].to == f->exit_node)
-			*vec_add(&ways) =
-				(struct evidence_way){insn, seen->target, seen->to, seen->count};
+		if (is_way(ev, edge))
+			*vec_add(ways) = (struct evidence_way){.insn = insn,
+				.target = seen->target,
+				.to = seen->to,
+				.count = seen->count};
 	}
-	ev->ways = ways.p;
-	ev->nways = ways.n;
+}
+
+static void place_passages(const struct evidence_source *s, struct evidence *ev, way_list *ways)
+{
+	const struct flow *f = ev->flow;
+	const struct placed_passage *list;
+	size_t n = evidence_slice(&s->passages, ev->procedure, &list);
+
+	ev->passed = xcalloc(f->graph.edges + 1, sizeof *ev->passed);
+	ev->passages = xcalloc(n + 1, sizeof *ev->passages);
+	for (size_t i = 0; i < n; i++) {
+		const struct edge *seen = &list[i].edge;
+		struct evidence_passage p = {.excursion = list[i].excursion,
+			.stretch = list[i].stretch,
+			.edge = evidence_edge_of(ev, seen),
+			.count = (double)seen->count,
+			.stands = list[i].weight,
+			.weight = list[i].weight,
+			.way = {.target = seen->target, .to = seen->to, .passed = seen->count}};
+
+		p.way.insn = evidence_insn_at(f, seen->from, &p.block);
+		if (p.way.insn == GRAPH_NONE || f->insns[p.way.insn].address != seen->from)
+			continue;
+		if (p.edge != GRAPH_NONE)
+			ev->passed[p.edge] += seen->count;
+		if (is_way(ev, p.edge))
+			*vec_add(ways) = p.way;
+		ev->passages[ev->npassages++] = p;
+	}
+}
+
+static int by_way(const void *a, const void *b)
+{
+	const struct evidence_way *x = a, *y = b;
+
+	if (x->insn != y->insn)
+		return x->insn < y->insn ? -1 : 1;
+	if (x->target != y->target)
+		return x->target < y->target ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static void settle_ways(struct evidence *ev, way_list *ways)
+{
+	size_t kept = 0;
+
+	vec_sort(ways, by_way);
+	for (size_t i = 0; i < ways->n; i++) {
+		const struct evidence_way *w = &ways->p[i];
+
+		if (kept && !by_way(&ways->p[kept - 1], w)) {
+			ways->p[kept - 1].count += w->count;
+			ways->p[kept - 1].passed += w->passed;
+		} else {
+			ways->p[kept++] = *w;
+		}
+	}
+	ev->ways = ways->p;
+	ev->nways = kept;
+}
+
+uint32_t evidence_way_at(const struct evidence *ev, const struct evidence_way *like)
+{
+	const struct evidence_way *w =
+		ev->nways ? bsearch(like, ev->ways, ev->nways, sizeof *ev->ways, by_way) : NULL;
+
+	return w ? (uint32_t)(w - ev->ways) : GRAPH_NONE;
+}
+
+static void place_transfers(const struct evidence_source *s, struct evidence *ev)
+{
+	way_list ways = {0};
+
+	place_edges(s, ev, &ways);
+	place_passages(s, ev, &ways);
+	settle_ways(ev, &ways);
 }
 
 static void place_anchors(const struct evidence_source *s, struct evidence *ev)
@@ -249,7 +332,7 @@ int evidence_take(
 		return rc;
 	}
 	place_samples(s, ev);
-	place_edges(s, ev);
+	place_transfers(s, ev);
 	place_anchors(s, ev);
 	place_paces(s, ev);
 	place_calls(s, ev);
@@ -292,6 +375,8 @@ void evidence_destroy(struct evidence *ev)
 	free(ev->none);
 	free((void *)ev->code);
 	free(ev->edges);
+	free(ev->passed);
+	free(ev->passages);
 	free(ev->outcomes);
 	free(ev->ways);
 	free(ev->anchors);

@@ -29,6 +29,19 @@ struct evidence_way {
 	uint64_t target; /* the image that `to` is in: 0 this one, else its key (store/edges.h) */
 	uint64_t to;     /* virtual address in this image, file offset in another */
 	uint64_t count;
+	uint64_t passed; /* by excursions */
+};
+
+/* What an excursion (store/excursions.h) showed of a transfer of the procedure. */
+struct evidence_passage {
+	uint32_t excursion; /* a number, the same in all procedures of a source; */
+	uint32_t stretch;   /* and of it (store/excursions.h) */
+	uint32_t block;     /* that the transfer ends */
+	uint32_t edge;      /* of flow->graph, GRAPH_NONE: it is none of these, but this way */
+	struct evidence_way way;
+	double count;
+	double stands; /* ns that the excursion stands for, */
+	double weight; /* and what makes of it how fast it was (analyze/excursions.h) */
 };
 
 /* How often everything ran, as edited copies counted (counted.h). */
@@ -62,6 +75,9 @@ struct evidence {
 	uint64_t *edges;
 	struct evidence_way *ways;
 	size_t nways;
+	uint64_t *passed; /* the same of excursions, by edge; */
+	struct evidence_passage *passages; /* and by block, then excursion, one by one */
+	size_t npassages;
 	/* Edge samples weighted against the bias of time (even.h), NULL: they are not. */
 	double *outcomes;
 
@@ -95,6 +111,9 @@ uint32_t evidence_insn_at(const struct flow *f, uint64_t address, uint32_t *bloc
    of these. */
 struct edge;
 uint32_t evidence_edge_of(const struct evidence *ev, const struct edge *seen);
+
+/* The number of a way, its counts left aside; GRAPH_NONE. */
+uint32_t evidence_way_at(const struct evidence *ev, const struct evidence_way *like);
 
 /* ---- many procedures of one image ---- */
 

@@ -22,6 +22,13 @@ struct placed_edge {
 	struct edge edge; /* from is virtual, and `to` where target is 0 */
 };
 
+struct placed_passage {
+	uint32_t procedure;
+	uint32_t excursion, stretch;
+	struct edge edge; /* as that of a placed edge */
+	double weight;
+};
+
 struct placed_pace {
 	uint32_t procedure;
 	struct pace pace;
@@ -47,6 +54,9 @@ struct evidence_source {
 	struct program *program;
 	VEC(struct placed_samples) samples;
 	VEC(struct placed_edge) edges;
+	VEC(struct placed_passage) passages;
+	uint32_t excursions;    /* so many, */
+	uint64_t last_excursion; /* the last one's number */
 	VEC(struct placed_anchor) anchors;
 	VEC(struct placed_pace) paces;
 	VEC(struct placed_call) calls;

@@ -3,6 +3,7 @@
 #include "analyze/pcpool.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/excursions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -220,6 +221,55 @@ static void settle_edges(struct evidence_source *s)
 	s->edges.n = kept;
 }
 
+/* ---- excursions ---- */
+
+static void add_passages(struct evidence_source *s, const struct excursion_part *x)
+{
+	struct code_walk walk =
+		code_walk_start(&s->image->map, s->image->segments, s->image->nsegments);
+
+	if (!s->excursions || s->last_excursion != x->number / EXCURSION_STRETCHES)
+		s->excursions++;
+	s->last_excursion = x->number / EXCURSION_STRETCHES;
+	for (size_t i = 0; i < x->nedges; i++) {
+		const struct edge *edge = &x->edges[i];
+		struct placed_passage placed = {.excursion = s->excursions - 1,
+			.stretch = x->number % EXCURSION_STRETCHES,
+			.edge = *edge,
+			.weight = (double)x->weight};
+
+		placed.procedure = code_walk_to(&walk, edge->from, &placed.edge.from);
+		if (placed.procedure != CODE_NOWHERE &&
+			(edge->target || place(s->image, edge->to, &placed.edge.to)))
+			*vec_add(&s->passages) = placed;
+	}
+}
+
+static int add_excursions(void *arg, const struct store_profile *p)
+{
+	struct excursion_reader reader;
+	struct excursion_part x;
+	int rc = excursion_reader_init(&reader, p->data, p->size);
+
+	while (!rc && (rc = excursion_reader_next(&reader, &x)) > 0) {
+		add_passages(arg, &x);
+		rc = 0;
+	}
+	excursion_reader_deinit(&reader);
+	return rc;
+}
+
+static int by_passage(const void *a, const void *b)
+{
+	const struct placed_passage *x = a, *y = b;
+
+	if (x->procedure != y->procedure)
+		return x->procedure < y->procedure ? -1 : 1;
+	if (x->edge.from != y->edge.from)
+		return x->edge.from < y->edge.from ? -1 : 1;
+	return x->excursion < y->excursion ? -1 : x->excursion > y->excursion;
+}
+
 /* ---- anchors ---- */
 
 static int add_anchors(void *arg, const struct store_profile *p)
@@ -310,12 +360,15 @@ static int gather(struct evidence_source *s, struct err *e)
 	if (!rc)
 		rc = selection_blobs_of(s->sel, s->image, &blob_edge, add_edges, s, e);
 	if (!rc)
+		rc = selection_blobs_of(s->sel, s->image, &blob_excursion, add_excursions, s, e);
+	if (!rc)
 		rc = selection_blobs_of(s->sel, s->image, &blob_anchor, add_anchors, s, e);
 	if (!rc)
 		rc = selection_blobs_of(s->sel, s->image, &blob_turns, add_paces, s, e);
 	if (rc)
 		return rc;
 	settle_edges(s);
+	vec_sort(&s->passages, by_passage);
 	vec_sort(&s->anchors, by_anchor);
 	vec_sort(&s->paces, by_pace);
 	list_procedures(s);
@@ -349,6 +402,7 @@ void evidence_source_destroy(struct evidence_source *s)
 		image_destroy(s->file);
 	vec_deinit(&s->samples);
 	vec_deinit(&s->edges);
+	vec_deinit(&s->passages);
 	vec_deinit(&s->anchors);
 	vec_deinit(&s->paces);
 	vec_deinit(&s->calls);

@@ -2,6 +2,7 @@
 
 #include "analyze/counted.h"
 #include "analyze/even.h"
+#include "analyze/excursions.h"
 #include "analyze/scales.h"
 #include "analyze/why.h"
 #include "base/err.h"
@@ -60,12 +61,14 @@ static int add_row(struct frequencies *f, struct evidence_source *source,
 }
 
 /* Once more, with outcomes that the estimates before have weighted. */
-static int estimate_again(
-	struct frequencies *f, struct selection *sel, struct selected_image *im, struct err *e)
+static int estimate_again(struct frequencies *f, struct selection *sel, struct selected_image *im,
+	const double *factor, struct err *e)
 {
 	bool *changed = xcalloc(f->rows.n + 1, sizeof *changed);
 	int rc = even_outcomes(sel, im, f->rows.p, f->rows.n, changed, e);
 
+	if (!rc)
+		excursions_weigh(f->rows.p, f->rows.n, factor, changed);
 	for (size_t i = 0; i < f->rows.n && !rc; i++) {
 		struct frequencies_row *row = &f->rows.p[i];
 
@@ -78,11 +81,10 @@ static int estimate_again(
 	return rc;
 }
 
-/* Each row's scale, by all that is known of the image. */
-static void find_scales(struct frequencies *f, const struct why_machine *machine)
+/* How fast each row's code went by the counts as they are; NAN: that says nothing. */
+static void find_tempos(
+	const struct frequencies *f, const struct why_machine *machine, double *tempo)
 {
-	double *tempo = xcalloc(f->rows.n + 1, sizeof *tempo);
-
 	for (size_t i = 0; i < f->rows.n; i++) {
 		const struct frequencies_row *row = &f->rows.p[i];
 		double ticks = 0;
@@ -94,8 +96,31 @@ static void find_scales(struct frequencies *f, const struct why_machine *machine
 			ticks < TICKS)
 			tempo[i] = NAN;
 	}
-	scales_apply(f->rows.p, f->rows.n, tempo);
+}
+
+static int estimate_all(struct frequencies *f, struct selection *sel, struct selected_image *im,
+	const struct why_machine *machine, struct err *e)
+{
+	double *tempo = xcalloc(f->rows.n + 1, sizeof *tempo);
+	double *factor = xcalloc(f->rows.n + 1, sizeof *factor);
+	int rc = 0;
+
+	for (size_t i = 0; i < f->rows.n; i++)
+		factor[i] = 1;
+	for (int turn = 0; turn < TURNS && !rc; turn++) {
+		rc = estimate_again(f, sel, im, factor, e);
+		if (!rc && turn < TURNS - 1 && machine) {
+			find_tempos(f, machine, tempo);
+			scales_guess(f->rows.p, f->rows.n, tempo, factor);
+		}
+	}
+	if (!rc) {
+		find_tempos(f, machine, tempo);
+		scales_apply(f->rows.p, f->rows.n, tempo);
+	}
 	free(tempo);
+	free(factor);
+	return rc;
 }
 
 int frequencies_create(struct selection *sel, struct selected_image *im,
@@ -114,14 +139,13 @@ int frequencies_create(struct selection *sel, struct selected_image *im,
 		rc = add_row(f, source, counted, &list[i], e);
 	counted_destroy(counted);
 	evidence_source_destroy(source);
-	for (int turn = 0; turn < TURNS && !rc; turn++)
-		rc = estimate_again(f, sel, im, e);
+	vec_sort(&f->rows, by_procedure);
+	if (!rc)
+		rc = estimate_all(f, sel, im, machine, e);
 	if (rc) {
 		frequencies_destroy(f);
 		return rc;
 	}
-	vec_sort(&f->rows, by_procedure);
-	find_scales(f, machine);
 	*out = f;
 	return 0;
 }

@@ -78,6 +78,17 @@ static void weaken_outcomes(struct fit *fit)
 	}
 }
 
+/* What excursions showed says more than bursts, where they came by. */
+static void add_passages(struct fit *fit)
+{
+	double *said = xcalloc(fit->traced.graph.edges + 1, sizeof *said);
+
+	excursions_say(fit->ev, &fit->traced, said);
+	for (uint32_t e = 0; e < fit->traced.graph.edges; e++)
+		fit->traced.outcome[e] += said[e];
+	free(said);
+}
+
 void fit_init(struct fit *fit, const struct evidence *ev)
 {
 	const struct flow *f = ev->flow;
@@ -88,6 +99,8 @@ void fit_init(struct fit *fit, const struct evidence *ev)
 	if (ev->counts)
 		take_counts(fit);
 	weaken_outcomes(fit);
+	if (!ev->counts)
+		add_passages(fit);
 	fit->taken = xcalloc(f->graph.nodes, sizeof *fit->taken);
 	fit->needed = xcalloc(f->graph.nodes, sizeof *fit->needed);
 	fit->count = xcalloc(f->graph.nodes, sizeof *fit->count);

@@ -15,6 +15,7 @@ struct tracing {
 	const struct flow *f;
 	VEC(struct graph_edge) edges;
 	VEC(uint32_t) numbers;
+	VEC(uint32_t) ways;
 	VEC(double) outcomes;
 	bool *alive;     /* by node: samples or outcomes show that it ran */
 	bool *kept;      /* by edge of the flow */
@@ -25,7 +26,7 @@ struct tracing {
 /* A transfer to a block that the graph has no edge to. */
 struct seen {
 	uint32_t from, to;
-	uint64_t count;
+	uint32_t way;
 };
 typedef VEC(struct seen) seen_list;
 
@@ -42,13 +43,13 @@ static void find_seen(const struct evidence *ev, seen_list *out)
 		evidence_insn_at(f, f->insns[w->insn].address, &from);
 		to = flow_block_at(f, w->to);
 		if (to != GRAPH_NONE && f->blocks[to].start == w->to)
-			*vec_add(out) = (struct seen){from, to, w->count};
+			*vec_add(out) = (struct seen){from, to, (uint32_t)i};
 	}
 }
 
 static bool is_taken(const struct evidence *ev, uint32_t edge)
 {
-	return ev->edges[edge] || (ev->counts && ev->counts->edge[edge] > 0);
+	return ev->edges[edge] || ev->passed[edge] || (ev->counts && ev->counts->edge[edge] > 0);
 }
 
 static void mark_alive(struct tracing *t, const seen_list *seen)
@@ -222,10 +223,12 @@ static void keep_ends(struct tracing *t, const seen_list *seen)
 	free(ends);
 }
 
-static void add(struct tracing *t, struct graph_edge edge, uint32_t number, double outcome)
+static void add(struct tracing *t, struct graph_edge edge, uint32_t number, uint32_t way,
+	double outcome)
 {
 	*vec_add(&t->edges) = edge;
 	*vec_add(&t->numbers) = number;
+	*vec_add(&t->ways) = way;
 	*vec_add(&t->outcomes) = outcome;
 }
 
@@ -235,10 +238,11 @@ static void collect(struct tracing *t, const seen_list *seen)
 
 	for (uint32_t e = 0; e < g->edges; e++)
 		if (t->kept[e])
-			add(t, g->edge[e], e,
+			add(t, g->edge[e], e, GRAPH_NONE,
 				t->ev->outcomes ? t->ev->outcomes[e] : (double)t->ev->edges[e]);
 	vec_each (s, seen)
-		add(t, (struct graph_edge){s->from, s->to}, GRAPH_NONE, (double)s->count);
+		add(t, (struct graph_edge){s->from, s->to}, GRAPH_NONE, s->way,
+			(double)t->ev->ways[s->way].count);
 }
 
 void traced_init(struct traced *out, const struct evidence *ev)
@@ -260,6 +264,7 @@ void traced_init(struct traced *out, const struct evidence *ev)
 	collect(&t, &seen);
 	graph_init(&out->graph, nodes, t.edges.p, (uint32_t)t.edges.n);
 	out->edge = t.numbers.p;
+	out->way = t.ways.p;
 	out->outcome = t.outcomes.p;
 	vec_deinit(&t.edges);
 	vec_deinit(&seen);
@@ -273,5 +278,6 @@ void traced_deinit(struct traced *t)
 {
 	graph_deinit(&t->graph);
 	free(t->edge);
+	free(t->way);
 	free(t->outcome);
 }

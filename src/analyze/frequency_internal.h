@@ -16,7 +16,8 @@
 struct traced {
 	struct graph graph;
 	uint32_t *edge;  /* by edge: that of the flow, GRAPH_NONE when it was only seen */
-	double *outcome; /* by edge: how often it was seen */
+	uint32_t *way;   /* by edge: of the evidence's ways, when it was only seen */
+	double *outcome; /* by edge: how often it was seen by bursts */
 };
 
 void traced_init(struct traced *t, const struct evidence *ev);
@@ -39,6 +40,12 @@ struct fit {
 	size_t nanchors;
 	struct flow_start start; /* where the last solution was */
 };
+
+/*
+ * How excursions shared out what leaves nodes (frequency_excursions.c): by edge, shares that add up
+ * to how many outcomes they are worth; 0 where they say nothing.
+ */
+void excursions_say(const struct evidence *ev, const struct traced *t, double *out);
 
 void fit_init(struct fit *fit, const struct evidence *ev);
 void fit_deinit(struct fit *fit);

@@ -1,5 +1,6 @@
 #include "analyze/scales.h"
 
+#include "analyze/excursions.h"
 #include "analyze/ties.h"
 #include "base/mem.h"
 #include "base/vec.h"
@@ -17,10 +18,12 @@ enum { MOST = 500 };
 /* Errors of ties and anchors are the largest that are likely: most are smaller. */
 #define TIES_ARE    0.6
 #define ANCHORS_ARE 0.5
+/* What excursions leave open however many they are. */
+#define EXCURSION_DOUBT 0.05
 /* Degrees of freedom: how readily one that contradicts the others is left alone. */
 #define TAIL        3.0
 #define ANCHOR_TAIL 2.0
-enum { TURNS = 8 };
+enum { TURNS = 8, ROUNDS = 3 };
 
 /* Less is known than this: nothing. */
 #define NOTHING 1.0
@@ -38,9 +41,10 @@ struct word {
 };
 
 struct scales {
-	struct frequencies_row *rows;
+	const struct frequencies_row *rows;
 	uint32_t *unknown; /* by row, GRAPH_NONE: none */
-	uint32_t n;        /* of them; the last is what all tempos have in common */
+	uint32_t n;        /* of them; the last are what all tempos have in common, and the unit of
+			      excursions */
 	VEC(struct word) words;
 	VEC(struct term) terms;
 	struct tie *ties;
@@ -75,7 +79,7 @@ static void choose(struct scales *s, size_t n)
 	s->unknown = graph_numbers((uint32_t)n, GRAPH_NONE);
 	for (size_t i = 0; i < n && i < MOST; i++)
 		s->unknown[list[i].row] = s->n++;
-	s->n++;
+	s->n += 2;
 	free(list);
 }
 
@@ -103,25 +107,54 @@ static void forget_scale(struct frequency *f)
 	f->scale_high = INFINITY;
 }
 
+static bool is_timed(double tempo)
+{
+	return tempo > 0 && isfinite(tempo);
+}
+
+static bool is_contradicted(const struct frequency *f, double tempo)
+{
+	return is_timed(tempo) && f->scale == FREQUENCY_KNOWN &&
+	       fabs(log(tempo)) > FREQUENCY_CONTRADICTS;
+}
+
 static void hear_row(struct scales *s, uint32_t row, double tempo)
 {
-	struct frequency *f = s->rows[row].frequency;
+	const struct frequency *f = s->rows[row].frequency;
 	double total = (double)s->rows[row].evidence->total;
-	bool timed = tempo > 0 && isfinite(tempo);
 	uint32_t of = s->unknown[row];
 
-	if (timed && f->scale == FREQUENCY_KNOWN && fabs(log(tempo)) > FREQUENCY_CONTRADICTS)
-		forget_scale(f);
 	if (of == GRAPH_NONE)
 		return;
-	if (f->scale != FREQUENCY_RELATIVE) {
+	if (f->scale != FREQUENCY_RELATIVE && !is_contradicted(f, tempo)) {
 		double error = log(f->scale_high) / FREQUENCY_NINETY;
 
 		say(s, of, GRAPH_NONE, 0, fmax(ANCHORS_ARE * error * error, 1e-4), ANCHOR_TAIL);
 	}
-	if (timed)
-		say(s, of, s->n - 1, log(tempo), TEMPO_SPREAD * TEMPO_SPREAD + 1 / (total + 1),
+	if (is_timed(tempo))
+		say(s, of, s->n - 2, log(tempo), TEMPO_SPREAD * TEMPO_SPREAD + 1 / (total + 1),
 			TAIL);
+}
+
+/* They compare procedures with each other, near the factors that were found before. */
+static void hear_excursions(struct scales *s, size_t n, const double *factor)
+{
+	struct excursions_word *list;
+	size_t words = excursions_compare(s->rows, n, factor, s->unknown, &list);
+
+	for (size_t i = 0; i < words; i++) {
+		const struct excursions_word *w = &list[i];
+		double doubt = w->variance + EXCURSION_DOUBT * EXCURSION_DOUBT;
+
+		say(s, s->unknown[w->row], s->n - 1, w->says + log(factor[w->row]), doubt, TAIL);
+		for (size_t k = 0; k < w->nterms; k++) {
+			const struct excursions_term *t = &w->terms[k];
+
+			add_term(s, s->unknown[t->row], -t->share);
+			s->words.p[s->words.n - 1].says -= t->share * log(factor[t->row]);
+		}
+	}
+	excursions_words_free(list, words);
 }
 
 static void hear_calls(struct scales *s, size_t n)
@@ -272,18 +305,68 @@ static void fit(struct scales *s)
 
 /* ---- the whole ---- */
 
+static void forget(struct scales *s)
+{
+	vec_deinit(&s->words);
+	vec_deinit(&s->terms);
+	ties_free(s->ties, s->nties);
+	free(s->unknown);
+	free(s->matrix);
+	free(s->x);
+	free(s->variance);
+}
+
+/* Where excursions say something, once more near what came out. */
+static void find(
+	struct scales *s, const struct frequencies_row *rows, size_t n, const double *tempo)
+{
+	double *factor = xcalloc(n + 1, sizeof *factor);
+
+	for (size_t r = 0; r < n; r++)
+		factor[r] = 1;
+	for (int round = 0; round < ROUNDS; round++) {
+		if (round)
+			forget(s);
+		*s = (struct scales){.rows = rows};
+		choose(s, n);
+		for (uint32_t r = 0; r < n; r++)
+			hear_row(s, r, tempo[r]);
+		hear_calls(s, n);
+		hear_excursions(s, n, factor);
+		say(s, s->n - 2, GRAPH_NONE, 0, TEMPO_COMMON * TEMPO_COMMON, INFINITY);
+		fit(s);
+		for (uint32_t r = 0; r < n; r++)
+			if (s->unknown[r] != GRAPH_NONE && s->variance[s->unknown[r]] < NOTHING)
+				factor[r] = exp(s->x[s->unknown[r]]);
+	}
+	free(factor);
+}
+
+void scales_guess(const struct frequencies_row *rows, size_t n, const double *tempo, double *factor)
+{
+	struct scales s;
+
+	for (size_t r = 0; r < n; r++)
+		factor[r] = 1;
+	if (!n)
+		return;
+	find(&s, rows, n, tempo);
+	for (uint32_t r = 0; r < n; r++)
+		if (s.unknown[r] != GRAPH_NONE && s.variance[s.unknown[r]] < NOTHING)
+			factor[r] = exp(s.x[s.unknown[r]]);
+	forget(&s);
+}
+
 void scales_apply(struct frequencies_row *rows, size_t n, const double *tempo)
 {
-	struct scales s = {.rows = rows};
+	struct scales s;
 
 	if (!n)
 		return;
-	choose(&s, n);
-	for (uint32_t r = 0; r < n; r++)
-		hear_row(&s, r, tempo[r]);
-	hear_calls(&s, n);
-	say(&s, s.n - 1, GRAPH_NONE, 0, TEMPO_COMMON * TEMPO_COMMON, INFINITY);
-	fit(&s);
+	for (size_t r = 0; r < n; r++)
+		if (is_contradicted(rows[r].frequency, tempo[r]))
+			forget_scale(rows[r].frequency);
+	find(&s, rows, n, tempo);
 	for (uint32_t r = 0; r < n; r++) {
 		uint32_t of = s.unknown[r];
 
@@ -292,11 +375,5 @@ void scales_apply(struct frequencies_row *rows, size_t n, const double *tempo)
 			frequency_rescale(rows[r].frequency, rows[r].evidence, exp(s.x[of]),
 				sqrt(s.variance[of]));
 	}
-	vec_deinit(&s.words);
-	vec_deinit(&s.terms);
-	ties_free(s.ties, s.nties);
-	free(s.unknown);
-	free(s.matrix);
-	free(s.x);
-	free(s.variance);
+	forget(&s);
 }

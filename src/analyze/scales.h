@@ -1,6 +1,7 @@
 /*
  * The absolute scales of all procedures of an image, from all that says anything about them:
- * anchors (frequency.h), calls (ties.h), and the tempo of their code (why.h).
+ * anchors (frequency.h), calls (ties.h), excursions (excursions.h), and the tempo of their code
+ * (why.h).
  *
  * Each says how large a factor is, or a ratio of two, with an error; the factors are those that fit
  * best, and their errors follow. What contradicts the rest loses its say (Student's distribution
@@ -18,5 +19,9 @@
  * taken back first: words are moved by what no burst has shown.
  */
 void scales_apply(struct frequencies_row *rows, size_t n, const double *tempo);
+
+/* What it would multiply counts with, by row. */
+void scales_guess(
+	const struct frequencies_row *rows, size_t n, const double *tempo, double *factor);
 
 #endif

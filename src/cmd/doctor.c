@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "collect/control.h"
 #include "collect/event.h"
+#include "collect/excursion.h"
 #include "collect/shadow_user.h"
 #include "values/values_pack.h"
 
@@ -20,9 +21,12 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -242,6 +246,80 @@ static void check_interpreter(struct finding *f)
 	else
 		remedy(f, "# boot a kernel of version 6.2 or later with BPF and its type "
 			  "information");
+}
+
+/* ---- excursions ---- */
+
+/* Waits for the end of a child; what it exited with, or negative. */
+static int exit_of(pid_t child)
+{
+	int status = 0;
+
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* As the scout does it: not to a child, but to a child of the same parent. 0 or the errno. */
+static int try_to_hold(void)
+{
+	pid_t held = fork(), scout;
+	int code;
+
+	if (!held) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	scout = held > 0 ? fork() : -1;
+	if (!scout)
+		_exit(ptrace(PTRACE_SEIZE, held, 0, 0) < 0 ? errno : 0);
+	code = exit_of(scout);
+	if (held > 0) {
+		kill(held, SIGKILL);
+		exit_of(held);
+	}
+	return code < 0 ? EAGAIN : code;
+}
+
+static void remedy_hold(struct finding *f, long scope)
+{
+	if (scope >= 3)
+		remedy(f, "# boot without kernel.yama.ptrace_scope=3");
+	else if (has_capability(CAP_SYS_PTRACE))
+		remedy(f, "# allow ptrace where this runs (containers: --security-opt "
+			  "seccomp=unconfined)");
+	else if (scope >= 1)
+		remedy(f, "sudo sysctl kernel.yama.ptrace_scope=0  # or run as root");
+	else
+		remedy_setcap(f);
+}
+
+static void check_excursions(struct finding *f)
+{
+	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
+	struct excursion *x = NULL;
+	struct err e = {0};
+	long scope = 0;
+	int code = try_to_hold();
+
+	io_read_long(path, &scope);
+	if (code) {
+		found(f,
+			"threads cannot be held (%s; kernel.yama.ptrace_scope is %ld): no record "
+			"--excursions",
+			strerror(code), scope);
+		remedy_hold(f, scope);
+		return;
+	}
+	if (excursion_create(&x, &e)) {
+		found(f, "no record --excursions: %s", e.text);
+		remedy(f, "# allow memory that is written and executed where this runs");
+		return;
+	}
+	excursion_destroy(x);
+	found(f, "threads can be held%s",
+		has_capability(CAP_SYS_PTRACE) ? "" : ", those of own programs");
 }
 
 /* ---- names ---- */
@@ -479,15 +557,12 @@ static void check_steal(struct finding *f)
 /* Whether a child can have a mount namespace of its own, with rights over it. */
 static bool can_mount(int flags)
 {
-	int status = 1;
 	pid_t child = fork();
 
 	if (!child)
 		_exit(unshare(flags) < 0 ||
 			(!(flags & CLONE_NEWUSER) && !has_capability(CAP_SYS_ADMIN)));
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+	return exit_of(child) == 0;
 }
 
 /* Edited copies are put over the originals by bind mounts that only the command sees. */
@@ -515,6 +590,7 @@ static const struct check {
 	{"bpf", check_bpf},
 	{"btf", check_btf},
 	{"interpreter", check_interpreter},
+	{"excursions", check_excursions},
 	{"kernel-symbols", check_kernel_symbols},
 	{"tracefs", check_tracefs},
 	{"debug-symbols", check_debug_symbols},

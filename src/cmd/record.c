@@ -94,10 +94,10 @@ static int check_edited(const struct recording *r)
 	int status = edited_check(&r->edited, r->command);
 
 	if (!status && (t->all || t->pids.n || t->tids.n || t->cgroup || t->values || t->upcall ||
-			       t->events.n || r->delay_s > 0))
+			       t->events.n || t->excursions > 0 || r->delay_s > 0))
 		return cmd_usage("record",
 			"--exact, --paths, --context and --bursts do not sample: leave out -a, "
-			"-p, -t, -G, -e, -D and --values");
+			"-p, -t, -G, -e, -D, --excursions and --values");
 	return status;
 }
 
@@ -408,6 +408,19 @@ static void say_paths(const struct contexts_statistics *p)
 			p->training.taught, p->training.left + p->training.unmet);
 }
 
+static void say_excursions(const struct scout_statistics *x)
+{
+	if (x->windows || x->late)
+		cmd_note("excursions: %" PRIu64 " of %.0f instructions, %.3f s of holding threads; "
+			 "%" PRIu64 " came too late",
+			x->windows, x->windows ? (double)x->instructions / (double)x->windows : 0,
+			(double)x->held_ns / 1e9, x->late);
+	if (x->refused)
+		cmd_note("excursions: %" PRIu64 " refused: threads are traced by others, or need "
+			 "CAP_SYS_PTRACE (kernel.yama.ptrace_scope)",
+			x->refused);
+}
+
 /* Closes the database before its size is told: what was written is folded in then. */
 static void end_and_account(const struct recording *r, struct collector *c)
 {
@@ -423,6 +436,8 @@ static void end_and_account(const struct recording *r, struct collector *c)
 		say_accounting(r, &events[i], &s);
 		s.anchors_seen = 0; /* pairs are of the first event */
 	}
+	if (!r->quiet)
+		say_excursions(&s.excursions);
 	if (s.has_paths && !r->quiet)
 		say_paths(&s.paths);
 }

@@ -26,6 +26,7 @@ enum {
 };
 #define EDGES_SHARE  0.002 /* of each CPU, at most; and of the budget if that is small: */
 #define EDGES_PART   0.2
+#define EXCURSIONS_SHARE 0.01
 #define VALUES_SHARE 0.045 /* the last burst may go beyond it: 5% is not to be reached */
 #define BURST_S      2e-5  /* what one takes, about */
 #define PAIRS_S      128 /* pairs of samples begun a second and CPU: as many as a flush keeps, and */
@@ -198,6 +199,14 @@ int target_option(struct target *t, int option, const char *argument)
 				"--edges: '%s' is no share up to 20%% (write 1%% or 0.01)",
 				argument);
 		return 0;
+	case TARGET_EXCURSIONS:
+		t->excursions = EXCURSIONS_SHARE;
+		if (argument && (parse_share(argument, &t->excursions) < 0 ||
+					!(t->excursions > 0 && t->excursions <= 0.2)))
+			return cmd_usage(t->verb,
+				"--excursions: '%s' is no share up to 20%% (write 1%% or 0.01)",
+				argument);
+		return 0;
 	case TARGET_VALUES:
 		if (argument && strcmp(argument, "shadow") && strcmp(argument, "upcall"))
 			return cmd_usage(
@@ -323,6 +332,7 @@ int target_finish(struct target *t)
 		.contexts = t->contexts};
 	o->database = t->database;
 	o->per_process = t->per_process;
+	o->excursions = t->excursions;
 	choose_rate(t, o);
 	choose_skids(t, o);
 	choose_shadow(t, o->budget, &o->sampling);

@@ -32,6 +32,7 @@ struct target {
 	VEC(const char *) only; /* names whose values are kept; none: all */
 	const char *cgroup, *database;
 	double rate, budget; /* budget is a share */
+	double excursions;   /* share of their time that threads are held for these; 0: none */
 	double edges;        /* share of each CPU for following branches; 0: as ever */
 	int prices;          /* times that the price of a sample is taken before it is believed */
 	uint64_t period;
@@ -50,6 +51,7 @@ enum {
 	TARGET_CALIBRATE,
 	TARGET_NO_EDGES,
 	TARGET_EDGES,
+	TARGET_EXCURSIONS,
 	TARGET_VALUES,
 	TARGET_PLUGIN,
 	TARGET_ONLY,
@@ -69,6 +71,7 @@ enum {
 		{"per-process", no_argument, NULL, TARGET_PER_PROCESS},                           \
 		{"no-edges", no_argument, NULL, TARGET_NO_EDGES},                                 \
 		{"edges", required_argument, NULL, TARGET_EDGES},                                 \
+		{"excursions", optional_argument, NULL, TARGET_EXCURSIONS},                       \
 		{"values", optional_argument, NULL, TARGET_VALUES},                               \
 		{"plugin", required_argument, NULL, TARGET_PLUGIN},                               \
 		{"only", required_argument, NULL, TARGET_ONLY},                                   \

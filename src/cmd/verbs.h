@@ -72,6 +72,9 @@
 		"      --only NAME     values of this procedure or image only (repeatable)\n"      \
 		"      --edges SHARE   of each CPU, to follow branches (default 0.2%)\n"           \
 		"      --no-edges      do not keep which way branches go\n"                        \
+		"      --excursions[=SHARE]  hold threads for a share of their time (default "     \
+		"1%),\n"                                                                           \
+		"                      to see what they do for long: better counts (why)\n"        \
 		"      --per-process   with -a and -G too, keep profiles by process\n"             \
 		"      --bpf, --no-bpf count in the kernel or fail; read perf's rings\n"           \
 		"  -q, --quiet         no accounting at the end\n")                                \
@@ -87,7 +90,7 @@
 		"      --keep-days N   forget what is older (30; 0 keeps all)\n"                   \
 		"      --keep-size N   bound of the database (1G; 0: none)\n"                      \
 		"  -e -F -c -C -G --budget --calibrate --per-process --values --only "             \
-		"--edges --no-edges --bpf --no-bpf: as in record\n")                               \
+		"--edges --no-edges --excursions --bpf --no-bpf: as in record\n")                  \
 	X(top, "where the time went: samples by procedure, image, process, line, ...",             \
 		"usage: culprit top [options]\n"                                                   \
 		"      --by WHAT       procedure (default), image, process, thread, comm, line,\n" \

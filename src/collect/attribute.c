@@ -42,6 +42,7 @@ int attribution_create(const struct attribution_options *o, struct attribution *
 	anchor_pool_init(&a->anchors, io_clock_ns(CLOCK_MONOTONIC));
 	progress_init(&a->progress);
 	walk_pool_init(&a->walks, io_clock_ns(CLOCK_MONOTONIC));
+	excursion_pool_init(&a->excursions, io_clock_ns(CLOCK_MONOTONIC));
 	a->plugins = burst_plugins_create(o->plugins, o->nplugins);
 	a->only = only_create(o->only, o->nonly, a->images, a->processes);
 	if (o->contexts)
@@ -62,6 +63,7 @@ void attribution_destroy(struct attribution *a)
 	straights_deinit(&a->straights);
 	anchor_pool_deinit(&a->anchors);
 	walk_pool_deinit(&a->walks);
+	excursion_pool_deinit(&a->excursions);
 	progress_deinit(&a->progress);
 	burst_plugins_destroy(a->plugins);
 	only_destroy(a->only);
@@ -175,6 +177,7 @@ int attribution_flush(struct attribution *a, struct store *s, int64_t epoch, con
 		.anchors = &a->anchors,
 		.progress = &a->progress,
 		.walks = &a->walks,
+		.excursions = &a->excursions,
 		.contexts = a->contexts,
 		.images = a->images,
 		.processes = a->processes,
@@ -196,6 +199,7 @@ void attribution_flushed(struct attribution *a)
 	a->pairs_kept += a->anchors.written;
 	anchor_pool_clear(&a->anchors);
 	walk_pool_clear(&a->walks);
+	excursion_pool_clear(&a->excursions);
 	progress_clear(&a->progress);
 	if (a->contexts)
 		contexts_flushed(a->contexts);
@@ -232,5 +236,5 @@ size_t attribution_memory(const struct attribution *a)
 	return sizeof *a + cgroups_memory(a->cgroups) + process_table_memory(a->processes) +
 	       image_cache_memory(a->images) + sums_memory(&a->sums) + bursts_memory(&a->bursts) +
 	       anchor_pool_memory(&a->anchors) + walk_pool_memory(&a->walks) +
-	       progress_memory(&a->progress);
+	       excursion_pool_memory(&a->excursions) + progress_memory(&a->progress);
 }

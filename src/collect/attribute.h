@@ -18,11 +18,13 @@ struct attribution;
 struct driver_pair;
 struct driver_stack;
 struct err;
+struct excursion_edge;
 struct only_result;
 struct plugin;
 struct record;
 struct recorded;
 struct sample;
+struct scout_window;
 struct shadow_burst;
 struct shadow_watch;
 struct store;
@@ -62,6 +64,8 @@ bool attribution_watch(
 	struct attribution *a, const struct shadow_burst *b, struct shadow_watch *out);
 
 void attribution_pair(struct attribution *a, const struct driver_pair *p);
+void attribution_excursion(struct attribution *a, const struct scout_window *w,
+	const struct excursion_edge *edges);
 /* As contexts_steps. */
 size_t attribution_steps(const struct attribution *a, const struct stack_step **out);
 /* As contexts_stack. */

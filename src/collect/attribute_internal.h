@@ -6,6 +6,7 @@
 #include "collect/attribute.h"
 #include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
+#include "collect/excursion_pool.h"
 #include "collect/progress.h"
 #include "collect/straight.h"
 #include "collect/walk_pool.h"
@@ -34,6 +35,7 @@ struct attribution {
 	struct anchor_pool anchors;
 	uint64_t pairs_seen, pairs_kept;
 	struct walk_pool walks;
+	struct excursion_pool excursions;
 	struct progress progress;
 	struct contexts *contexts; /* NULL: nobody wants call paths */
 	struct interp machine;     /* that bursts are run again on */

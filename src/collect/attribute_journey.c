@@ -5,8 +5,10 @@
 #include "collect/driver.h"
 #include "collect/image_cache.h"
 #include "collect/only.h"
+#include "base/mem.h"
 #include "collect/process.h"
 #include "collect/sampler.h"
+#include "collect/scout.h"
 #include "store/edges.h"
 #include "values/upcall.h"
 
@@ -223,6 +225,40 @@ void attribution_tuple(struct attribution *a, const struct upcall_tuple *t)
 		take_edge(&j, t->pc, t->value);
 	else
 		take_value(&j, t->pc, t->kind, t->context, t->value);
+}
+
+_Static_assert(SCOUT_STRETCHES == EXCURSION_STRETCHES, "stretches are kept as they come");
+
+static void take_transfer(struct journey *j, const struct excursion_edge *edge, uint32_t stretch,
+	struct pooled_excursion *x)
+{
+	struct pooled_transfer t = {.stretch = stretch, .count = edge->count};
+	uint32_t into = journey_place(j, edge->to, &t.to);
+
+	t.image = journey_place(j, edge->from, &t.from);
+	t.target = into == t.image ? 0 : into + 1;
+	if (into != IMAGE_NUMBER_UNKNOWN && is_wanted(j, t.image, t.from))
+		x->transfers[x->ntransfers++] = t;
+}
+
+void attribution_excursion(
+	struct attribution *a, const struct scout_window *w, const struct excursion_edge *edges)
+{
+	struct journey j = journey_of(a, w->pid, w->time);
+	struct pooled_excursion x = {.who = j.who,
+		.number = w->time,
+		.weight = w->stands_ns};
+	size_t n = 0, k = 0;
+
+	for (uint32_t i = 0; i < SCOUT_STRETCHES; i++) {
+		x.instructions[i] = w->instructions[i];
+		n += w->nedges[i];
+	}
+	x.transfers = xcalloc(n + 1, sizeof *x.transfers);
+	for (uint32_t i = 0; i < SCOUT_STRETCHES; i++)
+		for (size_t end = k + w->nedges[i]; k < end; k++)
+			take_transfer(&j, &edges[k], i, &x);
+	excursion_pool_add(&a->excursions, &x);
 }
 
 void attribution_branches(struct attribution *a, const struct sample *s,

@@ -49,6 +49,7 @@ struct collector {
 	struct collector_options o;
 	struct sampler *sampler;
 	struct attribution *attribution;
+	struct scout *scout; /* NULL: nobody wants excursions */
 	struct store *store;
 	int epoll, timer;
 	bool sampling, made_database;
@@ -177,6 +178,12 @@ static void read_upcalls(struct collector *c)
 		upcall_read(c->o.upcall, sink_tuple, c);
 }
 
+static void sink_excursion(
+	void *arg, const struct scout_window *w, const struct excursion_edge *edges)
+{
+	attribution_excursion(((struct collector *)arg)->attribution, w, edges);
+}
+
 static struct sampler_sink sink_of(struct collector *c)
 {
 	return (struct sampler_sink){.record = sink_record,
@@ -203,6 +210,8 @@ static void drain(struct collector *c)
 
 	sampler_drain(c->sampler, &sink);
 	read_upcalls(c);
+	if (c->scout)
+		scout_read(c->scout, before, sink_excursion, c);
 	attribution_drained(c->attribution, before);
 	collect_accounts(c);
 	set_drain(c, before);
@@ -423,6 +432,10 @@ int collector_create(const struct collector_options *o, struct collector **out, 
 		c->pending[i].scale = 1;
 	}
 	r = sampler_create(&o->sampling, &c->sampler, e);
+	if (r == 0 && o->excursions > 0)
+		r = scout_create(&(struct scout_options){.target = &c->o.sampling.target,
+					 .share = o->excursions},
+			&c->scout, e);
 	if (r == 0) {
 		c->made_database = access(o->database, F_OK) < 0;
 		r = value_store_open(o->database, STORE_WRITE, &c->store, e);
@@ -449,6 +462,7 @@ void collector_destroy(struct collector *c)
 {
 	if (!c)
 		return;
+	scout_destroy(c->scout);
 	sampler_destroy(c->sampler);
 	attribution_destroy(c->attribution);
 	store_close(c->store);
@@ -507,6 +521,8 @@ int collector_start(struct collector *c, struct err *e)
 
 int collector_enable(struct collector *c, struct err *e)
 {
+	if (c->scout)
+		scout_enable(c->scout);
 	return sampler_enable(c->sampler, e);
 }
 
@@ -523,6 +539,8 @@ void collector_turn(struct collector *c)
 
 	if (!ticked && errno != EAGAIN)
 		return;
+	if (c->scout)
+		scout_service(c->scout);
 	if (now_ns() >= c->next_flush) {
 		drain(c);
 		flush(c, false, NULL);
@@ -567,6 +585,8 @@ int collector_finish(struct collector *c, struct err *e)
 {
 	if (!c->sampling)
 		return 0;
+	if (c->scout)
+		scout_stop(c->scout);
 	sampler_disable(c->sampler);
 	drain(c);
 	c->sampling = false;
@@ -630,6 +650,8 @@ void collector_status(struct collector *c, struct collector_status *out)
 	sampler_statistics(c->sampler, &out->driver);
 	out->maps = out->driver.map_bytes;
 	sum_events(c, &out->total);
+	if (c->scout)
+		scout_statistics(c->scout, &out->excursions);
 	attribution_bursts(c->attribution, &bursts, &out->wrong);
 	attribution_anchors(c->attribution, &out->anchors_seen, &out->anchors_kept);
 	out->has_paths = attribution_contexts(c->attribution, &out->paths);

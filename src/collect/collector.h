@@ -11,6 +11,7 @@
 
 #include "collect/contexts.h"
 #include "collect/sampler.h"
+#include "collect/scout.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@ struct upcall;
 
 struct collector_options {
 	struct sampler_options sampling; /* what it points to outlives the collector */
+	double excursions; /* share of their time that threads are held for these (scout.h), 0: none */
 	const char *database;
 	const char *label;        /* of the epoch, may be NULL */
 	bool per_process;         /* keep profiles by pid */
@@ -86,6 +88,7 @@ struct collector_status {
 	uint64_t anchors_kept; /* and written */
 	bool has_paths;        /* call paths were asked for and can be had */
 	struct contexts_statistics paths;
+	struct scout_statistics excursions;
 	const char *no_bursts; /* why nothing is interpreted; "" when it is, or was not asked for */
 	uint64_t flushes, failed_flushes;
 	const char *last_failure;     /* "" when the last flush went well */

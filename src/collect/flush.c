@@ -10,6 +10,7 @@
 #include "collect/contexts.h"
 #include "collect/image_cache.h"
 #include "collect/progress.h"
+#include "collect/excursion_pool.h"
 #include "collect/walk_pool.h"
 #include "image/image.h"
 #include "store/anchors.h"
@@ -18,6 +19,7 @@
 #include "store/paces.h"
 #include "store/pack.h"
 #include "store/store.h"
+#include "store/excursions.h"
 #include "store/walks.h"
 #include "values/values.h"
 #include "values/values_pack.h"
@@ -427,6 +429,52 @@ static int write_walks(
 	return add_profile(f, g->image, g->who, ids, &blob_walk, &packed, e);
 }
 
+/* From numbers of images to their keys. */
+static struct edge *name_transfers(
+	const struct flush *f, const struct pooled_transfer *from, size_t *n)
+{
+	struct edge *list = xcalloc(*n + 1, sizeof *list);
+
+	for (size_t i = 0; i < *n; i++)
+		list[i] = (struct edge){.from = from[i].from,
+			.target = target_key(f, from[i].target),
+			.to = from[i].to,
+			.count = from[i].count};
+	*n = edges_settle(list, *n);
+	return list;
+}
+
+static int write_excursions(
+	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
+{
+	VEC(struct excursion_part) list = {0};
+	struct buf packed = {0};
+	int r = 0;
+
+	vec_each (x, &f->excursions->list) {
+		for (uint32_t i = 0; x->who == g->who && i < EXCURSION_STRETCHES; i++) {
+			const struct pooled_transfer *first;
+			size_t n = pooled_excursion_of(x, g->image, i, &first);
+
+			if (n)
+				*vec_add(&list) = (struct excursion_part){
+					.number = x->number * EXCURSION_STRETCHES + i,
+					.weight = x->weight,
+					.instructions = x->instructions[i],
+					.edges = name_transfers(f, first, &n),
+					.nedges = n};
+		}
+	}
+	if (list.n) {
+		excursions_pack(list.p, list.n, &packed);
+		r = add_profile(f, g->image, g->who, ids, &blob_excursion, &packed, e);
+	}
+	vec_each (x, &list)
+		free((void *)x->edges);
+	vec_deinit(&list);
+	return r;
+}
+
 static int write_group(
 	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
 {
@@ -439,6 +487,8 @@ static int write_group(
 		r = write_paces(f, g, ids, e);
 	if (r == 0)
 		r = write_walks(f, g, ids, e);
+	if (r == 0)
+		r = write_excursions(f, g, ids, e);
 	if (r < 0 || !g->values)
 		return r;
 	value_profile_pack(g->values, &packed);
@@ -585,6 +635,11 @@ int flush_write(const struct flush *given, struct err *e)
 	walk_pool_settle(f->walks);
 	vec_each (w, &f->walks->list)
 		bursts_group(f->bursts, w->image, w->who);
+	excursion_pool_settle(f->excursions);
+	vec_each (x, &f->excursions->list)
+		for (size_t i = 0; i < x->ntransfers; i++)
+			if (!i || x->transfers[i].image != x->transfers[i - 1].image)
+				bursts_group(f->bursts, x->transfers[i].image, x->who);
 	if (f->contexts) {
 		own.settled = contexts_settle(f->contexts);
 		announce_called(f);

@@ -15,6 +15,7 @@ struct bursts;
 struct contexts;
 struct contexts_settled;
 struct err;
+struct excursion_pool;
 struct image_cache;
 struct process_table;
 struct store;
@@ -27,6 +28,7 @@ struct flush {
 	struct anchor_pool *anchors;
 	struct progress *progress;
 	struct walk_pool *walks;
+	struct excursion_pool *excursions;
 	struct contexts *contexts; /* NULL: none */
 	struct image_cache *images;
 	const struct process_table *processes;

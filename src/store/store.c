@@ -9,6 +9,7 @@
 #include "store/objects.h"
 #include "store/traces.h"
 #include "store/paces.h"
+#include "store/excursions.h"
 #include "store/walks.h"
 
 #include <errno.h>
@@ -258,6 +259,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_edge);
 	store_register(s, &blob_anchor);
 	store_register(s, &blob_walk);
+	store_register(s, &blob_excursion);
 	store_register(s, &blob_pace);
 	store_register(s, &blob_turns);
 	store_register(s, &blob_exact);

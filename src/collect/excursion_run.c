@@ -1,0 +1,562 @@
+/*
+ * The program's vector registers are in the chip while this runs: nothing here may use them, nor
+ * call what does. Only what stands under "strangers" may, with vectors out.
+ */
+#pragma GCC target("general-regs-only")
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+
+#include "collect/excursion_internal.h"
+
+/* As form.h numbers them, which is not included for what it includes. */
+enum { RAX, RCX, RSP = 4, RBP, RSI, RDI, NONE = 0xff };
+
+#define PAGE        4096u
+#define MOST_STRING (1u << 20) /* elements of a string operation */
+
+/* ---- vectors in and out ---- */
+
+/* x87, SSE, AVX, and the three of AVX-512: not what the kernel keeps there as well (PKRU). */
+#define VECTORS 0xe7u
+
+static inline void take_vectors(const uint8_t *area)
+{
+	__asm__ volatile("xrstor64 (%0)" : : "r"(area), "a"(VECTORS), "d"(0) : "memory");
+}
+
+static inline void keep_vectors(uint8_t *area)
+{
+	__asm__ volatile("xsave64 (%0)" : : "r"(area), "a"(VECTORS), "d"(0) : "memory");
+}
+
+/* ---- strangers ---- */
+
+static void to_strangers(struct excursion *x)
+{
+	keep_vectors(x->vectors);
+	take_vectors(x->own);
+}
+
+static void from_strangers(struct excursion *x)
+{
+	take_vectors(x->vectors);
+}
+
+static bool read_page(struct excursion *x, struct excursion_page *p)
+{
+	int rc;
+
+	to_strangers(x);
+	rc = x->read(x->arg, p->number * PAGE, p->data, PAGE);
+	from_strangers(x);
+	return rc >= 0;
+}
+
+/* ---- memory ---- */
+
+static uint64_t scatter(uint64_t n)
+{
+	return n * 0x9e3779b97f4a7c15u >> 40;
+}
+
+static uint8_t *add_page(struct excursion *x, struct excursion_page *p, uint64_t number)
+{
+	if (x->npages == EXCURSION_PAGES) {
+		x->end = EXCURSION_ROOM;
+		return 0;
+	}
+	*p = (struct excursion_page){number, x->epoch, x->memory + x->npages * PAGE};
+	if (!read_page(x, p)) {
+		p->epoch = 0;
+		x->end = EXCURSION_FAULT;
+		return 0;
+	}
+	x->npages++;
+	return p->data;
+}
+
+/* Where a byte of the program's is here; NULL: nowhere, and the excursion ends. */
+static inline uint8_t *place_of(struct excursion *x, uint64_t address)
+{
+	uint64_t number = address / PAGE;
+	struct excursion_page *p = &x->pages[scatter(number) % EXCURSION_PLACES];
+
+	while (p->epoch == x->epoch && p->number != number)
+		if (++p == x->pages + EXCURSION_PLACES)
+			p = x->pages;
+	if (p->epoch == x->epoch)
+		return p->data + address % PAGE;
+	uint8_t *data = add_page(x, p, number);
+	return data ? data + address % PAGE : data;
+}
+
+static inline void copy_bytes(uint8_t *to, const uint8_t *from, unsigned n)
+{
+	for (; n >= 8; n -= 8, to += 8, from += 8)
+		*(volatile uint64_t *)to = *(const volatile uint64_t *)from;
+	for (; n; n--, to++, from++)
+		*(volatile uint8_t *)to = *from;
+}
+
+static bool get_over(struct excursion *x, uint64_t address, void *to, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const uint8_t *p = place_of(x, address + i);
+
+		if (!p)
+			return false;
+		((volatile uint8_t *)to)[i] = *p;
+	}
+	return true;
+}
+
+static inline bool get(struct excursion *x, uint64_t address, void *to, unsigned n)
+{
+	const uint8_t *p;
+
+	if (address % PAGE + n > PAGE)
+		return get_over(x, address, to, n);
+	p = place_of(x, address);
+	if (p)
+		copy_bytes(to, p, n);
+	return p;
+}
+
+static bool put_over(struct excursion *x, uint64_t address, const void *from, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint8_t *p = place_of(x, address + i);
+
+		if (!p)
+			return false;
+		*p = ((const volatile uint8_t *)from)[i];
+	}
+	return true;
+}
+
+static inline bool put(struct excursion *x, uint64_t address, const void *from, unsigned n)
+{
+	uint8_t *p;
+
+	if (address % PAGE + n > PAGE)
+		return put_over(x, address, from, n);
+	p = place_of(x, address);
+	if (p)
+		copy_bytes(p, from, n);
+	return p;
+}
+
+static inline uint64_t address_of(const struct excursion *x, const struct transplant *t)
+{
+	const uint64_t *r = x->chip.state->r;
+	uint64_t address = t->displacement;
+
+	if (t->base != NONE)
+		address += r[t->base];
+	if (t->index != NONE)
+		address += r[t->index] * t->scale;
+	if (t->narrow)
+		address = (uint32_t)address;
+	if (t->segment)
+		address += x->base[t->segment - 1];
+	return address;
+}
+
+/* ---- copies ---- */
+
+static inline bool run_copy(struct excursion *x, const struct excursion_copy *c)
+{
+	struct chip_state *s = x->chip.state;
+
+	s->copy = c->place;
+	x->chip.enter();
+	if (!s->trapped)
+		return true;
+	x->end = EXCURSION_FAULT;
+	return false;
+}
+
+static inline bool run_with_memory(struct excursion *x, const struct excursion_copy *c)
+{
+	const struct transplant *t = &c->t;
+	uint64_t address = address_of(x, t);
+
+	if (t->loads && !get(x, address, x->chip.state->operand, t->size))
+		return false;
+	return run_copy(x, c) &&
+	       (!t->stores || put(x, address, x->chip.state->operand, t->size));
+}
+
+/* Bytes of an instruction may have changed since it was learnt. */
+static bool is_as_learnt(struct excursion *x, const struct excursion_copy *c)
+{
+	for (unsigned i = 0; i < c->nbytes; i++) {
+		const uint8_t *p = place_of(x, c->ip + i);
+
+		if (!p || *p != c->bytes[i])
+			return false;
+	}
+	return true;
+}
+
+/* What is readable of the code at an address. */
+static unsigned read_code(struct excursion *x, uint64_t ip, uint8_t *to, unsigned most)
+{
+	unsigned n = 0;
+
+	for (; n < most; n++) {
+		const uint8_t *p = place_of(x, ip + n);
+
+		if (!p)
+			break;
+		((volatile uint8_t *)to)[n] = *p;
+	}
+	return n;
+}
+
+static bool learn(struct excursion *x, struct excursion_copy *c, uint64_t ip)
+{
+	uint8_t code[EXCURSION_BYTES];
+	unsigned n = read_code(x, ip, code, sizeof code);
+	bool known;
+
+	to_strangers(x);
+	known = excursion_learn(x, c, ip, code, n);
+	from_strangers(x);
+	return known;
+}
+
+static inline const struct excursion_copy *copy_at(struct excursion *x, uint64_t ip)
+{
+	struct excursion_copy *c = &x->copies[scatter(ip) % EXCURSION_COPIES];
+
+	if (c->ip == ip && c->epoch == x->epoch)
+		return c;
+	if (!(c->ip == ip && c->n && is_as_learnt(x, c)) && !learn(x, c, ip)) {
+		c->n = 0;
+		return 0;
+	}
+	c->epoch = x->epoch;
+	return c;
+}
+
+/* ---- where it goes ---- */
+
+static bool add_edge(struct excursion *x, uint64_t from, uint64_t to)
+{
+	struct excursion_place *p = &x->places[scatter(from ^ to << 1) % EXCURSION_EDGES];
+
+	while (p->epoch == x->part && (p->edge.from != from || p->edge.to != to))
+		if (++p == x->places + EXCURSION_EDGES)
+			p = x->places;
+	if (p->epoch != x->part) {
+		if (x->nedges == EXCURSION_EDGES / 2) {
+			x->end = EXCURSION_ROOM;
+			return false;
+		}
+		x->found[x->nedges++] = (uint32_t)(p - x->places);
+		p->epoch = x->part;
+		p->edge.from = from;
+		p->edge.to = to;
+		p->edge.count = 0;
+	}
+	p->edge.count++;
+	return true;
+}
+
+static inline bool is_true(const struct chip_state *s, unsigned condition)
+{
+	uint64_t f = s->flags;
+	bool is, less = !(f & CHIP_SF) != !(f & CHIP_OF);
+
+	switch (condition >> 1) {
+	case 0:
+		is = f & CHIP_OF;
+		break;
+	case 1:
+		is = f & CHIP_CF;
+		break;
+	case 2:
+		is = f & CHIP_ZF;
+		break;
+	case 3:
+		is = f & (CHIP_CF | CHIP_ZF);
+		break;
+	case 4:
+		is = f & CHIP_SF;
+		break;
+	case 5:
+		is = f & CHIP_PF;
+		break;
+	case 6:
+		is = less;
+		break;
+	default:
+		is = less || f & CHIP_ZF;
+		break;
+	}
+	return is != (condition & 1);
+}
+
+static bool is_taken(struct chip_state *s, unsigned condition)
+{
+	bool zero = s->flags & CHIP_ZF;
+
+	if (condition < TRANSPLANT_LOOPNE)
+		return is_true(s, condition);
+	if (condition == TRANSPLANT_RCXZ)
+		return !s->r[RCX];
+	s->r[RCX]--;
+	return s->r[RCX] && (condition == TRANSPLANT_LOOP || zero == (condition == TRANSPLANT_LOOPE));
+}
+
+static bool push(struct excursion *x, uint64_t value)
+{
+	uint64_t *sp = &x->chip.state->r[RSP];
+
+	if (!put(x, *sp - 8, &value, 8))
+		return false;
+	*sp -= 8;
+	return true;
+}
+
+static bool pop(struct excursion *x, uint64_t *value)
+{
+	uint64_t *sp = &x->chip.state->r[RSP];
+
+	if (!get(x, *sp, value, 8))
+		return false;
+	*sp += 8;
+	return true;
+}
+
+/* Of a transfer, a push: a register or memory. */
+static bool value_of(struct excursion *x, const struct transplant *t, uint64_t *value)
+{
+	if (t->size)
+		return get(x, address_of(x, t), value, 8);
+	*value = t->reg == NONE ? t->target : x->chip.state->r[t->reg];
+	return true;
+}
+
+static bool go_indirect(struct excursion *x, const struct transplant *t, uint64_t next)
+{
+	bool call = t->kind == TRANSPLANT_CALL_INDIRECT;
+	uint64_t to;
+
+	if (!value_of(x, t, &to) || (call && !push(x, next)))
+		return false;
+	x->ip = to;
+	if (add_edge(x, next - t->length, to))
+		return true;
+	x->chip.state->r[RSP] += call ? 8 : 0;
+	return false;
+}
+
+static bool go_back(struct excursion *x, const struct transplant *t, uint64_t next)
+{
+	uint64_t *sp = &x->chip.state->r[RSP], to;
+
+	if (!get(x, *sp, &to, 8) || !add_edge(x, next - t->length, to))
+		return false;
+	*sp += 8 + t->target;
+	x->ip = to;
+	return true;
+}
+
+static bool go_on(struct excursion *x, const struct transplant *t, uint64_t next)
+{
+	uint64_t *count = &x->chip.state->r[RCX], before = *count;
+
+	x->ip = is_taken(x->chip.state, t->condition) ? t->target : next;
+	if (add_edge(x, next - t->length, x->ip))
+		return true;
+	*count = before;
+	return false;
+}
+
+/* pop computes its address with the stack pointer that it leaves. */
+static bool pop_to(struct excursion *x, const struct transplant *t)
+{
+	uint64_t value;
+
+	if (!pop(x, &value))
+		return false;
+	if (!t->size) {
+		x->chip.state->r[t->reg] = value;
+		return true;
+	}
+	if (put(x, address_of(x, t), &value, 8))
+		return true;
+	x->chip.state->r[RSP] -= 8;
+	return false;
+}
+
+static bool leave(struct excursion *x)
+{
+	uint64_t *r = x->chip.state->r, value;
+
+	if (!get(x, r[RBP], &value, 8))
+		return false;
+	r[RSP] = r[RBP] + 8;
+	r[RBP] = value;
+	return true;
+}
+
+/* ---- string operations ---- */
+
+static void compare(struct chip_state *s, uint64_t a, uint64_t b, unsigned size)
+{
+	unsigned shift = 64 - 8 * size;
+	uint64_t left = a << shift, right = b << shift, d = left - right;
+	uint64_t flags = 0;
+
+	flags |= left < right ? CHIP_CF : 0;
+	flags |= d ? 0 : CHIP_ZF;
+	flags |= d >> 63 ? CHIP_SF : 0;
+	flags |= ((left ^ right) & (left ^ d)) >> 63 ? CHIP_OF : 0;
+	flags |= __builtin_parityll((a - b) & 0xff) ? 0 : CHIP_PF;
+	flags |= (a ^ b ^ (a - b)) & 0x10 ? 0x1000 : 0; /* AF */
+	s->flags = flags;
+}
+
+static bool string_element(struct excursion *x, const struct transplant *t, int64_t step)
+{
+	struct chip_state *s = x->chip.state;
+	bool from = t->kind == TRANSPLANT_MOVS || t->kind == TRANSPLANT_LODS ||
+		    t->kind == TRANSPLANT_CMPS;
+	bool to = t->kind != TRANSPLANT_LODS;
+	uint64_t a = from ? 0 : s->r[RAX], b = 0;
+
+	if (from && !get(x, s->r[RSI], &a, t->size))
+		return false;
+	if (t->kind == TRANSPLANT_MOVS || t->kind == TRANSPLANT_STOS) {
+		if (!put(x, s->r[RDI], &a, t->size))
+			return false;
+	} else if (to) {
+		if (!get(x, s->r[RDI], &b, t->size))
+			return false;
+		compare(s, a, b, t->size);
+	} else {
+		uint64_t mask = t->size == 8 ? ~0ull : (1ull << 8 * t->size) - 1;
+
+		s->r[RAX] = t->size == 4 ? a : (s->r[RAX] & ~mask) | (a & mask);
+	}
+	s->r[RSI] += from ? (uint64_t)step : 0;
+	s->r[RDI] += to ? (uint64_t)step : 0;
+	return true;
+}
+
+static bool string(struct excursion *x, const struct transplant *t)
+{
+	struct chip_state *s = x->chip.state;
+	int64_t step = x->down ? -(int64_t)t->size : (int64_t)t->size;
+	bool compares = t->kind == TRANSPLANT_SCAS || t->kind == TRANSPLANT_CMPS;
+
+	if (t->repeat == TRANSPLANT_ONCE)
+		return string_element(x, t, step);
+	if (s->r[RCX] > MOST_STRING) {
+		x->end = EXCURSION_STOPPED;
+		return false;
+	}
+	while (s->r[RCX]) {
+		if (!string_element(x, t, step))
+			return false;
+		s->r[RCX]--;
+		if (compares && !(s->flags & CHIP_ZF) != (t->repeat == TRANSPLANT_REPEAT_NOT))
+			break;
+	}
+	return true;
+}
+
+/* ---- the walk ---- */
+
+static bool step(struct excursion *x, const struct excursion_copy *c)
+{
+	const struct transplant *t = &c->t;
+	uint64_t next = x->ip + c->nbytes, value;
+
+	switch (t->kind) {
+	case TRANSPLANT_COPY:
+		x->ip = next;
+		return t->size ? run_with_memory(x, c) : run_copy(x, c);
+	case TRANSPLANT_BRANCH:
+		return go_on(x, t, next);
+	case TRANSPLANT_CALL:
+		if (!push(x, next))
+			return false;
+		x->ip = t->target;
+		return true;
+	case TRANSPLANT_JUMP:
+		x->ip = t->target;
+		return true;
+	case TRANSPLANT_CALL_INDIRECT:
+	case TRANSPLANT_JUMP_INDIRECT:
+		return go_indirect(x, t, next);
+	case TRANSPLANT_RETURN:
+		return go_back(x, t, next);
+	default:
+		break;
+	}
+	x->ip = next;
+	switch (t->kind) {
+	case TRANSPLANT_SKIP:
+		return true;
+	case TRANSPLANT_ADDRESS:
+		value = address_of(x, t);
+		x->chip.state->r[t->reg] = t->reg_size == 4 ? (uint32_t)value : value;
+		return true;
+	case TRANSPLANT_DIRECTION:
+		x->down = t->target;
+		return true;
+	case TRANSPLANT_PUSH:
+		return value_of(x, t, &value) && push(x, value);
+	case TRANSPLANT_POP:
+		return pop_to(x, t);
+	case TRANSPLANT_LEAVE:
+		return leave(x);
+	case TRANSPLANT_STOP:
+		x->end = EXCURSION_STOPPED;
+		return false;
+	default:
+		return string(x, t);
+	}
+}
+
+/* Of a row that trapped what stands in front is done: such copies are as long as the program's. */
+static void pass_some(struct excursion *x, const struct excursion_copy *c)
+{
+	uint64_t passed = x->chip.state->trapped - c->place;
+
+	x->ip += passed;
+	to_strangers(x);
+	x->done += excursion_count(c, passed);
+	from_strangers(x);
+}
+
+/* An instruction that cannot be done is not counted, and is where the walk stands. */
+static void walk(struct excursion *x, uint64_t instructions)
+{
+	while (x->done < instructions) {
+		const struct excursion_copy *c = copy_at(x, x->ip);
+		uint64_t at = x->ip;
+
+		if (!c || !step(x, c)) {
+			x->ip = at;
+			if (x->chip.state->trapped)
+				pass_some(x, c);
+			return;
+		}
+		x->done += c->n;
+	}
+	x->end = EXCURSION_DONE;
+}
+
+/* With the program's vectors from here to the end of the walk. */
+void excursion_walk(struct excursion *x, const void *vectors, uint64_t instructions)
+{
+	keep_vectors(x->own);
+	take_vectors(vectors);
+	walk(x, instructions);
+	keep_vectors(x->vectors);
+	take_vectors(x->own);
+}
