@@ -39,7 +39,7 @@
 /* A scale is known when the samples' blocks have an absolute error below, in the mean. */
 #define SCALE_KNOWN 0.28
 /* One that others told is known when what they say has an error below, and with the blocks' own. */
-#define TOLD       0.22
+#define TOLD       0.19
 #define TOLD_KNOWN 0.36
 
 /* ---- anchors ---- */
@@ -242,6 +242,21 @@ static void take_scale(struct frequency *to, const struct fit *fit, const struct
 	to->scale_high = exp(NINETY * error);
 }
 
+/* An anchor tells the scale as well as its block is known in comparison with the others. */
+static void take_words(
+	struct frequency *to, const struct flow_solution *s, const anchor_list *anchors)
+{
+	to->words = xcalloc(anchors->n + 1, sizeof *to->words);
+	vec_each (a, anchors) {
+		double relative = TOGETHER * s->node_error[a->block].relative;
+
+		if (s->node[a->block] > 0)
+			to->words[to->nwords++] =
+				(struct frequency_word){log(a->count / s->node[a->block]),
+					sqrt(a->error * a->error + relative * relative)};
+	}
+}
+
 static int estimate(struct frequency *to, struct fit *fit, struct err *e)
 {
 	struct flow_solution s = {0};
@@ -252,7 +267,6 @@ static int estimate(struct frequency *to, struct fit *fit, struct err *e)
 		return rc;
 	find_anchors(fit, &s, &anchors);
 	find_paces(fit, &s, &anchors);
-	to->anchored = anchors.n > 0;
 	if (anchors.n) {
 		expect_as_anchored(fit, &s, &anchors);
 		solver_free(&s);
@@ -263,6 +277,7 @@ static int estimate(struct frequency *to, struct fit *fit, struct err *e)
 	if (!rc) {
 		take_solution(to, fit, &s);
 		take_scale(to, fit, &s);
+		take_words(to, &s, &anchors);
 		solver_free(&s);
 	}
 	vec_deinit(&anchors);
@@ -374,6 +389,7 @@ void frequency_destroy(struct frequency *f)
 		return;
 	free(f->block);
 	free(f->edge);
+	free(f->words);
 	flow_start_deinit(&f->start);
 	free(f);
 }
@@ -476,7 +492,7 @@ static bool fit_told(struct frequency *f, const struct evidence *ev, double fact
 	struct fit fit;
 	bool done;
 
-	if (!f->anchored || !f->converged)
+	if (!f->nwords || !f->converged)
 		return false;
 	fit_init(&fit, ev);
 	done = solve_told(f, &fit, factor, error);

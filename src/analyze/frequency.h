@@ -39,13 +39,20 @@ struct estimate {
 	enum frequency_confidence confidence;
 };
 
+/* What an anchor says: what the logarithm of all counts is off by, and its standard error. */
+struct frequency_word {
+	double says, error;
+};
+
 struct frequency {
 	const struct flow *flow; /* the evidence's */
 	enum frequency_scale scale;
 	double scale_low, scale_high; /* factors that the scale leaves open; 0 and INFINITY when it
 					 is relative */
 	double told; /* of a relative scale: standard error of its logarithm; 0: nobody tells it */
-	bool anchored; /* anchors were found, though they may not tell the scale of the whole */
+	/* Of all anchors that were found, though they may not tell the scale of the whole. */
+	struct frequency_word *words;
+	size_t nwords;
 	struct estimate *block, *edge; /* by block, by edge of flow->graph */
 	bool converged;                /* false: the fit came to no end, all confidence is low */
 	struct flow_start start;       /* for frequency_renew */

@@ -49,7 +49,8 @@ static void find_seen(const struct evidence *ev, seen_list *out)
 
 static bool is_taken(const struct evidence *ev, uint32_t edge)
 {
-	return ev->edges[edge] || ev->passed[edge] || (ev->counts && ev->counts->edge[edge] > 0);
+	return ev->edges[edge] || (ev->passed && ev->passed[edge]) ||
+	       (ev->counts && ev->counts->edge[edge] > 0);
 }
 
 static void mark_alive(struct tracing *t, const seen_list *seen)
@@ -223,8 +224,8 @@ static void keep_ends(struct tracing *t, const seen_list *seen)
 	free(ends);
 }
 
-static void add(struct tracing *t, struct graph_edge edge, uint32_t number, uint32_t way,
-	double outcome)
+static void add(
+	struct tracing *t, struct graph_edge edge, uint32_t number, uint32_t way, double outcome)
 {
 	*vec_add(&t->edges) = edge;
 	*vec_add(&t->numbers) = number;

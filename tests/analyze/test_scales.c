@@ -64,6 +64,7 @@ static void add_row(size_t i, const char *name, const double *counts, double ent
 	ev->procedure = number_of(name);
 	ev->flow = flow_of(name);
 	ev->samples = xcalloc(ev->flow->ninsns, sizeof *ev->samples);
+	ev->edges = xcalloc(ev->flow->graph.edges, sizeof *ev->edges);
 	for (uint32_t n = 0; n < ev->flow->ninsns; n++)
 		ev->samples[n] = 10;
 	*f = (struct frequency){.flow = ev->flow, .scale_high = INFINITY, .converged = true};
@@ -127,6 +128,7 @@ static int tear_down(void **state)
 		frequency_destroy(scene.rows[i].frequency);
 		flow_destroy(ev->flow);
 		free(ev->samples);
+		free(ev->edges);
 		free(ev->ways);
 		free(ev);
 	}
@@ -260,6 +262,36 @@ static void set_tempo(const char *name, double factor)
 	row_of(name)->evidence->total = 1000;
 }
 
+static void hear(const char *name, double says, double error)
+{
+	struct frequency *f = row_of(name)->frequency;
+
+	f->words = xrealloc(f->words, (f->nwords + 1) * sizeof *f->words);
+	f->words[f->nwords++] = (struct frequency_word){says, error};
+}
+
+/* What counts in a procedure tells the scales of others, be its own blocks known or not. */
+static void anchors_tell_who_calls(void **state)
+{
+	(void)state;
+	hear("low", log(5), 0.1);
+	apply();
+	assert_counts("top", 1000);
+	assert_counts("high", 100);
+}
+
+/* The more anchors agree, the less one of them can say. */
+static void anchors_outvote_one(void **state)
+{
+	(void)state;
+	hear("top", 0.02, 0.2);
+	hear("top", -0.02, 0.2);
+	hear("top", 0, 0.2);
+	hear("top", 0.7, 0.2);
+	apply();
+	assert_counts("high", 100);
+}
+
 /* Tempos are off by themselves and together: three that agree are near, but not sure. */
 static void tempos_alone_are_not_sure(void **state)
 {
@@ -311,6 +343,8 @@ int main(void)
 		TEST(few_calls_say_nothing),
 		TEST(others_may_call),
 		TEST(callers_add_up),
+		TEST(anchors_tell_who_calls),
+		TEST(anchors_outvote_one),
 		TEST(tempos_alone_are_not_sure),
 		TEST(anchors_correct_tempos),
 		TEST(a_scale_that_contradicts_is_taken_back),
