@@ -77,6 +77,8 @@ char why_cause_letter(enum why_cause);       /* 'a' */
 
 /* ---- the machine that was sampled ---- */
 
+#define WHY_CODE_LINES 512 /* lines of 64 bytes that most first caches of code hold */
+
 struct why_machine {
 	const struct model *model;
 	bool known;           /* else the model is a generic one */
@@ -87,6 +89,7 @@ struct why_machine {
 	double cycles; /* of all that is selected, 0: unknown */
 	/* Lines of 64 bytes and pages that hold nearly all executed code; 0: unknown. */
 	uint64_t hot_lines, hot_pages;
+	uint64_t code_lines; /* that the first cache of code holds; 0: WHY_CODE_LINES */
 	struct foresight *foresight; /* owned; NULL: there are no walks */
 	struct residence *residence; /* the same */
 	/* Sampled events that bound a culprit (L1-dcache-load-misses, branch-misses, ...). */

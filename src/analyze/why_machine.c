@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the clock ---- */
 
@@ -36,10 +37,9 @@ static double nominal_clock(void)
 
 /* ---- hot code ---- */
 
-#define LINE       64
-#define PAGE       4096
-#define NEARLY     0.99 /* of the samples */
-#define CODE_LINES 512  /* of the first-level cache */
+#define LINE   64
+#define PAGE   4096
+#define NEARLY 0.99 /* of the samples */
 
 struct unit {
 	int64_t image;
@@ -212,9 +212,17 @@ void why_machine_deinit(struct why_machine *m)
 	m->residence = NULL;
 }
 
+/* Of the first cache of code, which has been twice as large since Granite Rapids. */
+static uint64_t count_code_lines(void)
+{
+	long size = sysconf(_SC_LEVEL1_ICACHE_SIZE);
+
+	return size > 0 ? (uint64_t)size / LINE : WHY_CODE_LINES;
+}
+
 int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e)
 {
-	struct why_machine found = {.own = 1};
+	struct why_machine found = {.own = 1, .code_lines = count_code_lines()};
 	size_t time = evidence_time_event(sel);
 	const struct selected_event *events;
 	int rc;
@@ -234,7 +242,7 @@ int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e
 	if (!rc)
 		rc = foresight_create(sel, &found.foresight, e);
 	if (!rc)
-		rc = residence_create(sel, CODE_LINES, &found.residence, e);
+		rc = residence_create(sel, (uint32_t)found.code_lines, &found.residence, e);
 	if (rc)
 		why_machine_deinit(&found);
 	else

@@ -25,7 +25,6 @@ enum cost {
 	LINE = 64,
 	DATA_LINES = 512,   /* of the first-level cache */
 	TABLE_JUMP = 4,     /* instructions from the load out of a table to the end of the jump */
-	CODE_LINES = 512,   /* the same of code */
 	PER_LINE = 4,       /* cycles in another line of code, before the next, at least */
 	PER_PAGE = 16,      /* and in another page */
 	NEAR_LINES = 8192,  /* of the second-level cache that code may have */
@@ -300,11 +299,18 @@ static double same_page(struct why_trial *t)
 	return t->front.fresh_page > 0.01 ? t->front.fresh_page * WALK : 0;
 }
 
+static uint64_t code_lines(const struct why_trial *t)
+{
+	uint64_t lines = t->work->machine->code_lines;
+
+	return lines ? lines : WHY_CODE_LINES;
+}
+
 static double lines_fit(struct why_trial *t)
 {
 	uint64_t lines = t->work->machine->hot_lines;
 
-	return lines && lines <= CODE_LINES ? 0 : INFINITY;
+	return lines && lines <= code_lines(t) ? 0 : INFINITY;
 }
 
 static double pages_fit(struct why_trial *t)
@@ -323,9 +329,9 @@ static double not_gone(struct why_trial *t)
 
 static double lines_back_soon(struct why_trial *t)
 {
-	if (cycles_between(t) < PER_LINE * CODE_LINES)
+	if (cycles_between(t) < PER_LINE * (double)code_lines(t))
 		return 0;
-	return t->front.lines > CODE_LINES ? INFINITY : t->front.fresh * code_miss(t);
+	return t->front.lines > code_lines(t) ? INFINITY : t->front.fresh * code_miss(t);
 }
 
 static double pages_back_soon(struct why_trial *t)
