@@ -89,10 +89,13 @@ static inline uint8_t *place_of(struct excursion *x, uint64_t address)
 	return data ? data + address % PAGE : data;
 }
 
+/* Eight bytes wherever they stand. */
+typedef uint64_t __attribute__((aligned(1), may_alias)) word;
+
 static inline void copy_bytes(uint8_t *to, const uint8_t *from, unsigned n)
 {
 	for (; n >= 8; n -= 8, to += 8, from += 8)
-		*(volatile uint64_t *)to = *(const volatile uint64_t *)from;
+		*(volatile word *)to = *(const volatile word *)from;
 	for (; n; n--, to++, from++)
 		*(volatile uint8_t *)to = *from;
 }

@@ -150,7 +150,8 @@ void scout_read(struct scout *s, uint64_t before, scout_fn *fn, void *arg)
 		fn(arg, &w, edges);
 		at += sizeof w + size;
 	}
-	memmove(s->come.p, s->come.p + at, s->come.n - at);
+	if (at)
+		memmove(s->come.p, s->come.p + at, s->come.n - at);
 	s->come.n -= at;
 }
 
