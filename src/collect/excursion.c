@@ -10,12 +10,12 @@
 
 /* ---- copies of code ---- */
 
-/* Everything that was learnt is gone, too. */
+/* Everything that was learnt is gone, too, also what was looked at in the excursion under way. */
 static void forget(struct excursion *x)
 {
 	chip_forget(&x->chip);
 	for (size_t i = 0; i < EXCURSION_COPIES; i++)
-		x->copies[i].n = 0;
+		x->copies[i] = (struct excursion_copy){0};
 }
 
 /* Whether more may stand behind it without a look at the program. */
@@ -24,16 +24,18 @@ static bool is_of_registers(const struct transplant *t)
 	return t->kind == TRANSPLANT_COPY && !t->size;
 }
 
-static bool place(struct excursion *x, struct excursion_copy *c, const struct transplant *row)
+/* 0: there is no copy of it. */
+static uint64_t place(struct excursion *x, const struct transplant *row, unsigned n)
 {
+	uint64_t at;
+
 	if (row[0].kind != TRANSPLANT_COPY)
-		return true;
-	c->place = chip_place(&x->chip, row, row + c->n);
-	if (c->place)
-		return true;
+		return 0;
+	at = chip_place(&x->chip, row, row + n);
+	if (at)
+		return at;
 	forget(x);
-	c->place = chip_place(&x->chip, row, row + c->n);
-	return c->place;
+	return chip_place(&x->chip, row, row + n);
 }
 
 bool excursion_learn(struct excursion *x, struct excursion_copy *c, uint64_t ip,
@@ -53,10 +55,13 @@ bool excursion_learn(struct excursion *x, struct excursion_copy *c, uint64_t ip,
 		x->end = n < 15 ? EXCURSION_FAULT : EXCURSION_STOPPED;
 		return false;
 	}
-	*c = (struct excursion_copy){
-		.ip = ip, .t = row[0], .n = (uint8_t)count, .nbytes = (uint8_t)at};
+	*c = (struct excursion_copy){.ip = ip,
+		.place = place(x, row, count),
+		.t = row[0],
+		.n = (uint8_t)count,
+		.nbytes = (uint8_t)at};
 	memcpy(c->bytes, code, at);
-	return place(x, c, row);
+	return true;
 }
 
 unsigned excursion_count(const struct excursion_copy *c, size_t n)

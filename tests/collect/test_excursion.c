@@ -1,0 +1,149 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "collect/excursion.h"
+
+/*
+ * Excursions through code that was written for it, in a memory of the test's: a program of which
+ * everything is known.
+ */
+
+enum { CODE = 0x10000, SIZE = 8 << 20, STACK = CODE + SIZE - 4096, SECONDS = 60 };
+
+static struct program {
+	struct excursion *x;
+	struct excursion_start start;
+	uint8_t *memory; /* what is at CODE */
+	size_t n;        /* bytes of code */
+} program;
+
+static int read_memory(void *arg, uint64_t address, void *to, size_t n)
+{
+	struct program *p = arg;
+
+	if (address < CODE || address + n > CODE + SIZE)
+		return -1;
+	memcpy(to, p->memory + (address - CODE), n);
+	return 1;
+}
+
+/* Who does not come back is ended. */
+static int set_up(void **state)
+{
+	static _Alignas(64) uint8_t vectors[EXCURSION_VECTORS];
+	struct program *p = &program;
+
+	__asm__ volatile("xsave64 (%0)" : : "r"(vectors), "a"(7), "d"(0) : "memory");
+	*p = (struct program){.memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		.start = {.registers = {.rip = CODE, .rsp = STACK},
+			.vectors = vectors,
+			.read = read_memory,
+			.arg = p}};
+	assert_ptr_not_equal(p->memory, MAP_FAILED);
+	assert_int_equal(excursion_create(&p->x, NULL), 0);
+	alarm(SECONDS);
+	*state = p;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct program *p = *state;
+
+	alarm(0);
+	excursion_destroy(p->x);
+	munmap(p->memory, SIZE);
+	return 0;
+}
+
+static void code(struct program *p, const char *hex)
+{
+	for (char *end; *hex; hex = end)
+		p->memory[p->n++] = (uint8_t)strtoul(hex, &end, 16);
+}
+
+static struct user_regs_struct run(
+	struct program *p, uint64_t instructions, enum excursion_end expected)
+{
+	struct user_regs_struct r;
+
+	assert_int_equal(excursion_run(p->x, &p->start, instructions), expected);
+	excursion_registers(p->x, &r);
+	return r;
+}
+
+/* ---- copies ---- */
+
+/* More rows of additions than there is room for copies of, twice. */
+static void test_more_code_than_room(void **state)
+{
+	enum { ROWS = 110000, ADDITIONS = 6 };
+	struct program *p = *state;
+	const struct excursion_edge *edges;
+	struct user_regs_struct r;
+	uint64_t instructions = 2 * (ROWS * ADDITIONS + 2) + 1;
+	int32_t back;
+
+	for (int i = 0; i < ROWS * ADDITIONS; i++)
+		code(p, "48 05 01 00 00 00"); /* add $1,%rax */
+	code(p, "48 ff c9 0f 85");            /* dec %rcx; jne CODE */
+	back = -(int32_t)(p->n + 4);
+	memcpy(p->memory + p->n, &back, sizeof back);
+	p->n += sizeof back;
+	code(p, "0f 05");
+	p->start.registers.rcx = 2;
+	r = run(p, instructions, EXCURSION_STOPPED);
+	assert_int_equal(r.rax, 2 * ROWS * ADDITIONS);
+	assert_int_equal(r.rcx, 0);
+	assert_int_equal(r.rip, CODE + p->n - 2);
+	assert_int_equal(excursion_instructions(p->x), instructions - 1);
+	assert_int_equal(excursion_edges(p->x, &edges), 2);
+	assert_int_equal(edges[0].count, 1);
+	assert_int_equal(edges[1].count, 1);
+}
+
+/* What was looked at before is not believed when its copy is gone. */
+static void test_code_that_is_come_back_to(void **state)
+{
+	enum { ROWS = 110000, ADDITIONS = 6 };
+	struct program *p = *state;
+	struct user_regs_struct r;
+	int32_t back;
+
+	/* jmp over a procedure: add $1,%rdx; je to the next; ret; and call it */
+	code(p, "eb 07 48 83 c2 01 74 00 c3 e8 f4 ff ff ff");
+	for (int i = 0; i < ROWS * ADDITIONS; i++)
+		code(p, "48 05 01 00 00 00");
+	code(p, "e8"); /* once more */
+	back = 2 - (int32_t)(p->n + 4);
+	memcpy(p->memory + p->n, &back, sizeof back);
+	p->n += sizeof back;
+	code(p, "0f 05");
+	r = run(p, 10 * ROWS * ADDITIONS, EXCURSION_STOPPED);
+	assert_int_equal(r.rax, ROWS * ADDITIONS);
+	assert_int_equal(r.rdx, 2);
+	assert_int_equal(excursion_instructions(p->x), 1 + 2 * 4 + ROWS * ADDITIONS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_more_code_than_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_code_that_is_come_back_to, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
