@@ -195,6 +195,7 @@ void chip_deinit(struct chip *c)
 static const int raised[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 enum { RAISED = sizeof raised / sizeof *raised };
 static struct sigaction before[RAISED];
+static sigset_t masked; /* before */
 static const struct chip *caught;
 
 static void lead_out(int number, siginfo_t *info, void *context)
@@ -210,6 +211,17 @@ static void lead_out(int number, siginfo_t *info, void *context)
 	*at = (greg_t)caught->leave;
 }
 
+/* Who raises a signal that he has blocked is killed by it. */
+static void let_through(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int i = 0; i < RAISED; i++)
+		sigaddset(&set, raised[i]);
+	sigprocmask(SIG_UNBLOCK, &set, &masked);
+}
+
 int chip_catch(struct chip *c, struct err *e)
 {
 	static _Alignas(64) uint8_t stack[65536];
@@ -220,6 +232,7 @@ int chip_catch(struct chip *c, struct err *e)
 		return err_errno(e, -errno, "cannot catch what copies of instructions raise");
 	for (int i = 0; i < RAISED; i++)
 		sigaction(raised[i], &by, &before[i]);
+	let_through();
 	caught = c;
 	return 0;
 }
@@ -230,6 +243,7 @@ void chip_uncatch(struct chip *c)
 
 	if (caught != c)
 		return;
+	sigprocmask(SIG_SETMASK, &masked, NULL);
 	for (int i = 0; i < RAISED; i++)
 		sigaction(raised[i], &before[i], NULL);
 	sigaltstack(&none, NULL);

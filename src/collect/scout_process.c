@@ -260,7 +260,7 @@ _Noreturn void scout_process(
 	sigset_t most;
 
 	prctl(PR_SET_NAME, "culprit-scout");
-	sigfillset(&most); /* but for those that copies of instructions raise, which get through */
+	sigfillset(&most); /* excursion_create lets through those that copies of instructions raise */
 	sigprocmask(SIG_SETMASK, &most, NULL);
 	scout_threads_listen();
 	hello.code = set_up(o, &s, &e);

@@ -52,10 +52,15 @@ static int set_up(void **state)
 			.read = read_memory,
 			.arg = p}};
 	assert_ptr_not_equal(p->memory, MAP_FAILED);
-	assert_int_equal(excursion_create(&p->x, NULL), 0);
 	alarm(SECONDS);
 	*state = p;
 	return 0;
+}
+
+static void finish(struct program *p)
+{
+	excursion_destroy(p->x);
+	p->x = NULL;
 }
 
 static int tear_down(void **state)
@@ -63,7 +68,7 @@ static int tear_down(void **state)
 	struct program *p = *state;
 
 	alarm(0);
-	excursion_destroy(p->x);
+	finish(p);
 	munmap(p->memory, SIZE);
 	return 0;
 }
@@ -79,6 +84,8 @@ static struct user_regs_struct run(
 {
 	struct user_regs_struct r;
 
+	if (!p->x) /* not before, for the test library catches signals in front of each test */
+		assert_int_equal(excursion_create(&p->x, NULL), 0);
 	assert_int_equal(excursion_run(p->x, &p->start, instructions), expected);
 	excursion_registers(p->x, &r);
 	return r;
@@ -137,12 +144,49 @@ static void test_code_that_is_come_back_to(void **state)
 	assert_int_equal(excursion_instructions(p->x), 1 + 2 * 4 + ROWS * ADDITIONS);
 }
 
+/* ---- what copies raise ---- */
+
+/* The instruction is where it ends, and what stands in front of it in its row is done. */
+static void expect_trap(struct program *p)
+{
+	struct user_regs_struct r = run(p, 1000, EXCURSION_FAULT);
+
+	assert_int_equal(r.rax, 1);
+	assert_int_equal(r.rip, CODE + p->n);
+	assert_int_equal(excursion_instructions(p->x), 2);
+}
+
+static void test_traps(void **state)
+{
+	static const char *const list[] = {"48 f7 f9", "f7 33", "0f 0b"}; /* idiv, div, ud2 */
+	struct program *p = *state;
+	sigset_t all, old;
+
+	p->start.registers.rbx = CODE + SIZE - 8192; /* 0 stands there */
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		p->n = 0;
+		code(p, "31 d2 83 c0 01"); /* xor %edx,%edx; add $1,%eax */
+		code(p, list[i]);
+		p->n = 5;
+		expect_trap(p);
+	}
+	/* Whoever uses them has blocked all signals. */
+	finish(p);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	expect_trap(p);
+	finish(p);
+	sigprocmask(SIG_SETMASK, &old, &all);
+	assert_int_equal(sigismember(&all, SIGFPE), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_more_code_than_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_code_that_is_come_back_to, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_traps, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
