@@ -182,6 +182,7 @@ enum excursion_end excursion_run(
 {
 	x->epoch++;
 	x->npages = 0;
+	x->strung = 0;
 	x->read = start->read;
 	x->arg = start->arg;
 	take_registers(x, &start->registers);

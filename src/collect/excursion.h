@@ -27,7 +27,7 @@ enum excursion_end {
 	EXCURSION_DONE, /* as many instructions as asked for */
 	EXCURSION_STOPPED, /* at a system call, or what cannot be copied */
 	EXCURSION_FAULT,   /* memory that cannot be read, or a trap */
-	EXCURSION_ROOM,    /* too many pages or branches */
+	EXCURSION_ROOM,    /* too many pages or branches, or string operations too long */
 };
 
 /* Transfers whose target the code alone does not tell: conditional, indirect, return. */

@@ -76,7 +76,8 @@ struct excursion {
 	struct chip chip;
 	uint64_t ip, epoch, done, base[2];
 	uint64_t part; /* the epoch of edges */
-	bool down; /* string operations go down */
+	bool down; /* string operations go down; */
+	uint64_t strung; /* what they have done, as bytes */
 	enum excursion_end end;
 	excursion_read_fn *read;
 	void *arg;

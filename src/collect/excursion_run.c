@@ -10,8 +10,11 @@
 /* As form.h numbers them, which is not included for what it includes. */
 enum { RAX, RCX, RSP = 4, RBP, RSI, RDI, NONE = 0xff };
 
-#define PAGE        4096u
-#define MOST_STRING (1u << 20) /* elements of a string operation */
+#define PAGE 4096u
+/* What string operations of an excursion may do, in bytes, and in what one by itself takes of it:
+ * the thread is held for that long. */
+#define STRING_MOST  (1u << 20)
+#define ELEMENT_COST 16
 
 /* ---- vectors in and out ---- */
 
@@ -449,6 +452,52 @@ static bool string_element(struct excursion *x, const struct transplant *t, int6
 	return true;
 }
 
+/* Elements at the front that lie in one page, or two, and may be done together. */
+static uint64_t string_front(const struct excursion *x, const struct transplant *t)
+{
+	const uint64_t *r = x->chip.state->r;
+	uint64_t room = PAGE - r[RDI] % PAGE, n;
+
+	if (x->down || (t->kind != TRANSPLANT_STOS && t->kind != TRANSPLANT_MOVS))
+		return 0;
+	if (t->kind == TRANSPLANT_MOVS && r[RDI] - r[RSI] < 8)
+		return 0; /* what is stored is loaded again */
+	if (t->kind == TRANSPLANT_MOVS && room > PAGE - r[RSI] % PAGE)
+		room = PAGE - r[RSI] % PAGE;
+	n = room / t->size;
+	return n < r[RCX] ? n : r[RCX];
+}
+
+static void fill_bytes(uint8_t *to, uint64_t element, unsigned size, unsigned n)
+{
+	for (unsigned i = size; i < 8; i *= 2)
+		element = element << 8 * i | (element & ((1ull << 8 * i) - 1));
+	for (; n >= 8; n -= 8, to += 8)
+		*(volatile word *)to = element;
+	for (; n; n--, to++, element >>= 8)
+		*(volatile uint8_t *)to = (uint8_t)element;
+}
+
+/* How many are done; 0: the next one is to be done by itself, or cannot be. */
+static uint64_t string_together(struct excursion *x, const struct transplant *t)
+{
+	uint64_t *r = x->chip.state->r, n = string_front(x, t);
+	uint8_t *to = n ? place_of(x, r[RDI]) : 0;
+	const uint8_t *from = to && t->kind == TRANSPLANT_MOVS ? place_of(x, r[RSI]) : to;
+
+	if (!from)
+		return 0;
+	if (t->kind == TRANSPLANT_MOVS)
+		copy_bytes(to, from, (unsigned)n * t->size);
+	else
+		fill_bytes(to, r[RAX], t->size, (unsigned)n * t->size);
+	r[RDI] += n * t->size;
+	r[RSI] += t->kind == TRANSPLANT_MOVS ? n * t->size : 0;
+	r[RCX] -= n;
+	x->strung += n * t->size;
+	return n;
+}
+
 static bool string(struct excursion *x, const struct transplant *t)
 {
 	struct chip_state *s = x->chip.state;
@@ -457,14 +506,17 @@ static bool string(struct excursion *x, const struct transplant *t)
 
 	if (t->repeat == TRANSPLANT_ONCE)
 		return string_element(x, t, step);
-	if (s->r[RCX] > MOST_STRING) {
-		x->end = EXCURSION_STOPPED;
-		return false;
-	}
 	while (s->r[RCX]) {
+		if (x->strung >= STRING_MOST || (!compares && s->r[RCX] > STRING_MOST)) {
+			x->end = EXCURSION_ROOM;
+			return false;
+		}
+		if (string_together(x, t))
+			continue;
 		if (!string_element(x, t, step))
 			return false;
 		s->r[RCX]--;
+		x->strung += ELEMENT_COST;
 		if (compares && !(s->flags & CHIP_ZF) != (t->repeat == TRANSPLANT_REPEAT_NOT))
 			break;
 	}

@@ -144,6 +144,107 @@ static void test_code_that_is_come_back_to(void **state)
 	assert_int_equal(excursion_instructions(p->x), 1 + 2 * 4 + ROWS * ADDITIONS);
 }
 
+/* ---- string operations ---- */
+
+enum { FROM = CODE + 0x10ff0, TO = CODE + 0x20ffd, MEMORY = 0x60000 };
+
+/* What the chip itself makes of a copy of memory. */
+static void do_string(unsigned i, uint64_t *rsi, uint64_t *rdi, uint64_t rcx, uint64_t rax)
+{
+	uint64_t from = *rsi, to = *rdi;
+
+#define DO(what) __asm__ volatile(what : "+S"(from), "+D"(to), "+c"(rcx) : "a"(rax) : "memory")
+	switch (i) {
+	case 0:
+		DO("rep stosb");
+		break;
+	case 1:
+		DO("rep stosw");
+		break;
+	case 2:
+		DO("rep stosl");
+		break;
+	case 3:
+		DO("rep movsb");
+		break;
+	default:
+		DO("rep movsq");
+		break;
+	}
+#undef DO
+	*rsi = from;
+	*rdi = to;
+}
+
+static const char *const repeated[] = {"f3 aa", "f3 66 ab", "f3 ab", "f3 a4", "f3 48 a5"};
+enum { REPEATED = sizeof repeated / sizeof *repeated };
+
+/* What is in memory then is loaded bit by bit. */
+static void expect_repeated(
+	struct program *p, unsigned i, uint64_t from, uint64_t to, uint64_t count)
+{
+	struct user_regs_struct *start = &p->start.registers, r;
+	uint8_t *copy = malloc(MEMORY), *base = copy - CODE;
+	uint64_t rsi = (uintptr_t)base + from, rdi = (uintptr_t)base + to;
+
+	p->n = 0;
+	code(p, repeated[i]);
+	code(p, "48 8b 03 0f 05"); /* mov (%rbx),%rax; syscall */
+	start->rax = 0x8877665544332211;
+	start->rsi = from;
+	start->rdi = to;
+	start->rcx = count;
+	memcpy(copy, p->memory, MEMORY);
+	do_string(i, &rsi, &rdi, count, start->rax);
+	for (uint64_t at = to - 16; at < to + count * 8 + 16; at += 8) {
+		start->rbx = at;
+		r = run(p, 10, EXCURSION_STOPPED);
+		assert_int_equal(excursion_instructions(p->x), 2);
+		assert_memory_equal(&r.rax, base + at, 8);
+		assert_int_equal(r.rsi, rsi - (uintptr_t)base);
+		assert_int_equal(r.rdi, rdi - (uintptr_t)base);
+		assert_int_equal(r.rcx, 0);
+	}
+	free(copy);
+}
+
+static void test_strings(void **state)
+{
+	struct program *p = *state;
+
+	for (unsigned i = 0x10000; i < MEMORY; i++)
+		p->memory[i] = (uint8_t)(i * i >> 7);
+	for (unsigned i = 0; i < REPEATED; i++)
+		for (uint64_t count = 1; count < 2000; count = count * 11 + 1) {
+			expect_repeated(p, i, FROM, TO, count);
+			expect_repeated(p, i, FROM, FROM + 1, count);
+			expect_repeated(p, i, FROM, FROM + 8, count);
+			expect_repeated(p, i, FROM, FROM - 1, count);
+		}
+}
+
+/* A thread is held for as long as they take. */
+static void test_long_strings(void **state)
+{
+	static const char *const list[] = {"f3 aa", "f3 a4", "fd f3 aa", "f2 ae", "f3 ac"};
+	struct program *p = *state;
+	struct user_regs_struct r;
+	uint64_t done;
+
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		p->n = 0;
+		code(p, "b9 00 00 04 00 bf 00 00 10 00 be 00 00 30 00"); /* 256 KiB */
+		code(p, list[i]);
+		code(p, "eb 00");
+		p->memory[p->n - 1] = (uint8_t)-p->n;
+		p->start.registers.rax = 1;
+		r = run(p, 20000, EXCURSION_ROOM);
+		done = excursion_instructions(p->x);
+		assert_in_range(done, 3, 24);
+		assert_in_range(r.rip, CODE + 15, CODE + 16);
+	}
+}
+
 /* ---- what copies raise ---- */
 
 /* The instruction is where it ends, and what stands in front of it in its row is done. */
@@ -184,8 +285,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_more_code_than_room, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_code_that_is_come_back_to, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_code_that_is_come_back_to, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_strings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_long_strings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_traps, set_up, tear_down),
 	};
 
