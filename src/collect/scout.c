@@ -20,6 +20,7 @@ struct scout {
 	int link;
 	volatile struct scout_statistics *stats; /* it writes them */
 	struct buf come; /* and not yet taken */
+	bool stopped, ended; /* as it was told; before */
 };
 
 /* All of a message, or as much as there is until it ends. */
@@ -94,6 +95,8 @@ void scout_enable(struct scout *s)
 /* It sees that nothing more is wanted, and ends; what it had sent is there until it is read. */
 void scout_stop(struct scout *s)
 {
+	scout_service(s);
+	s->stopped = true;
 	shutdown(s->link, SHUT_WR);
 }
 
@@ -122,6 +125,7 @@ void scout_service(struct scout *s)
 
 	while ((n = recv(s->link, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
 		buf_put(&s->come, bytes, (size_t)n);
+	s->ended |= !s->stopped && (n == 0 || (errno != EAGAIN && errno != EINTR));
 }
 
 static size_t count_edges(const struct scout_window *w)
@@ -158,4 +162,5 @@ void scout_read(struct scout *s, uint64_t before, scout_fn *fn, void *arg)
 void scout_statistics(const struct scout *s, struct scout_statistics *out)
 {
 	*out = *s->stats;
+	out->ended = s->ended;
 }

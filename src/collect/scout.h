@@ -16,6 +16,7 @@
 
 #include "collect/excursion.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,7 @@ struct scout_statistics {
 	uint64_t late;    /* in the kernel, or not running any more when they were stopped */
 	uint64_t refused; /* not ours to stop */
 	uint64_t early;   /* windows that ended before their time */
+	bool ended;       /* before it was stopped: since then nothing has been seen */
 };
 void scout_statistics(const struct scout *s, struct scout_statistics *out);
 

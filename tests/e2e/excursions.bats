@@ -304,6 +304,23 @@ leave_cgroup() {
 }
 
 # bats test_tags=plain
+@test "a scout that is killed leaves nobody held, and is missed" {
+	"$programs/held" spin 60 &
+	target=$!
+	"$CULPRIT" record -e cpu-clock -F 500 --excursions=20% -o "$db" -p $target -- sleep 2 2>said &
+	recorder=$!
+	await pgrep -P $recorder -x culprit-scout >/dev/null
+	sleep 0.5
+	pkill -KILL -P $recorder -x culprit-scout
+	wait $recorder
+	recorder=
+	cat said
+	grep -q "^culprit: excursions: .* has ended before its time" said
+	is_free $target
+	"$CULPRIT" db check "$db"
+}
+
+# bats test_tags=plain
 @test "nothing of it is left when the recording ends" {
 	excursions -q -- sh -c "'$programs/held' spin 60 & echo \$! >pid; sleep 1"
 	target=$(cat pid)
