@@ -91,14 +91,13 @@ void scout_threads_tidy(void)
 			detach(tid, status);
 }
 
-/* Of one that may not be in a stop. What does not come into one within the time is tidied later. */
+/* Of one that may run, or be about to get a signal. What does not come into a stop within the time is
+ * tidied later. */
 static void let_go(pid_t tid)
 {
 	uint64_t end = io_clock_ns(CLOCK_MONOTONIC) + STOP_NS;
 	int status;
 
-	if (ptrace(PTRACE_DETACH, tid, 0, 0) == 0)
-		return;
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 	while (wait_until(tid, end, &status) > 0 && !detach(tid, status))
 		;
@@ -117,8 +116,8 @@ static bool wait_for(pid_t tid, int request, uint64_t within)
 
 		if (call ? WSTOPSIG(status) == CALL_STOP : ours)
 			return true;
-		if (status >> 16 == PTRACE_EVENT_STOP && !ours) /* as with ^Z: it is to remain so */
-			break;
+		if (status >> 16 == PTRACE_EVENT_STOP && !ours && detach(tid, status))
+			return false; /* as with ^Z: it is to remain so */
 		if (ptrace(request, tid, 0, (void *)(intptr_t)signal_of(status)) < 0)
 			break;
 	}
@@ -138,7 +137,8 @@ enum scout_hold scout_thread_hold(pid_t tid)
 
 void scout_thread_release(pid_t tid)
 {
-	let_go(tid);
+	if (ptrace(PTRACE_DETACH, tid, 0, 0) < 0)
+		let_go(tid);
 }
 
 bool scout_thread_state(pid_t tid, struct user_regs_struct *registers, void *vectors)
