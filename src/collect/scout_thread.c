@@ -125,12 +125,21 @@ static bool wait_for(pid_t tid, int request, uint64_t within)
 	return false;
 }
 
+/* 0 or why not. */
+static int seize(pid_t tid)
+{
+	return ptrace(PTRACE_SEIZE, tid, 0, (void *)(intptr_t)PTRACE_O_TRACESYSGOOD) < 0 ? errno : 0;
+}
+
 enum scout_hold scout_thread_hold(pid_t tid)
 {
-	if (!is_running(tid))
-		return SCOUT_LATE;
-	if (ptrace(PTRACE_SEIZE, tid, 0, (void *)(intptr_t)PTRACE_O_TRACESYSGOOD) < 0)
-		return errno == EPERM ? SCOUT_REFUSED : SCOUT_LATE;
+	int code = is_running(tid) ? seize(tid) : ESRCH;
+
+	/* The kernel refuses who has just ended, too; after an execve another has his number. */
+	if (code == EPERM)
+		code = is_running(tid) ? seize(tid) : ESRCH;
+	if (code)
+		return code == EPERM ? SCOUT_REFUSED : SCOUT_LATE;
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 	return wait_for(tid, PTRACE_CONT, STOP_NS) ? SCOUT_HELD : SCOUT_LATE;
 }
