@@ -42,9 +42,9 @@ enum scout_hold scout_thread_hold(pid_t tid);
 void scout_thread_release(pid_t tid);
 /* Of a thread that is held; false: it is gone. */
 bool scout_thread_state(pid_t tid, struct user_regs_struct *registers, void *vectors);
-/* Lets it do a system call that it is at, or comes to next. False: it is held no more, for it is
- * gone, or the call takes long. */
-bool scout_thread_pass_call(pid_t tid);
+/* Lets it do a system call that it is at, or comes to next, if it is the one that is expected. False:
+ * it is held no more, for it is gone or comes to another one, or the call takes long. */
+bool scout_thread_pass_call(pid_t tid, const struct user_regs_struct *at);
 /* Lets go of threads that could not be when they were to. */
 void scout_threads_tidy(void);
 /* An excursion_read_fn; arg points to the thread's number. */

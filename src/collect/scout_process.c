@@ -148,7 +148,7 @@ static uint64_t go_through(
 		excursion_registers(s->excursion, &end);
 		if (!scout_thread_at_short_call(of->tid, &end))
 			break;
-		held = scout_thread_pass_call(of->tid);
+		held = scout_thread_pass_call(of->tid, &end);
 		if (!held || !scout_thread_state(of->tid, &start->registers, s->vectors))
 			break;
 		done = walk(s, start, done);

@@ -14,7 +14,8 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#define CALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
+#define CALL_STOP   (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
+#define CALL_LENGTH 2                /* of syscall */
 
 /* The state in a line of /proc/PID/stat stands behind the name, which may hold anything. */
 static bool is_running(pid_t tid)
@@ -158,12 +159,31 @@ bool scout_thread_state(pid_t tid, struct user_regs_struct *registers, void *vec
 	       ptrace(PTRACE_GETREGSET, tid, (void *)(intptr_t)NT_X86_XSTATE, &area) == 0;
 }
 
-bool scout_thread_pass_call(pid_t tid)
+/* Another call may wait for long, or be an execve that gives no rights to who is traced. */
+static bool is_at_call(const struct user_regs_struct *r, const struct user_regs_struct *expected)
+{
+	return r->orig_rax == expected->rax && r->rip == expected->rip + CALL_LENGTH;
+}
+
+/* For a signal that comes first, as the kernel says it within (ERESTARTSYS and its like). */
+static bool is_to_be_done_again(const struct user_regs_struct *r)
+{
+	return -(long long)r->rax >= 512 && -(long long)r->rax <= 516;
+}
+
+bool scout_thread_pass_call(pid_t tid, const struct user_regs_struct *at)
 {
 	for (int stop = 0; stop < 2; stop++) { /* at its beginning, at its end */
+		struct user_regs_struct r;
+
 		ptrace(PTRACE_SYSCALL, tid, 0, 0);
 		if (!wait_for(tid, PTRACE_SYSCALL, CALL_NS))
 			return false;
+		if (ptrace(PTRACE_GETREGS, tid, 0, &r) == 0 && is_at_call(&r, at) &&
+			!(stop && is_to_be_done_again(&r)))
+			continue;
+		scout_thread_release(tid);
+		return false;
 	}
 	return true;
 }
@@ -231,7 +251,7 @@ static bool is_short(uint64_t call)
 
 bool scout_thread_at_short_call(pid_t tid, const struct user_regs_struct *registers)
 {
-	uint8_t code[2];
+	uint8_t code[CALL_LENGTH];
 
 	return is_short(registers->rax) &&
 	       scout_thread_read(&tid, registers->rip, code, sizeof code) > 0 && code[0] == 0x0f &&
