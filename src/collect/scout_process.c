@@ -47,11 +47,27 @@ struct scouting {
 
 /* ---- what is told ---- */
 
+/* Until there is room again, which may take long: the reader himself may be stopped here. */
+static void wait_to_say(int link)
+{
+	struct pollfd room = {.fd = link, .events = POLLOUT};
+	sigset_t blocked;
+
+	scout_threads_tidy();
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	sigdelset(&blocked, SIGCHLD);
+	ppoll(&room, 1, NULL, &blocked);
+}
+
 static void say(const struct scouting *s, const void *p, size_t n)
 {
 	while (n) {
-		ssize_t sent = send(s->link, p, n, MSG_NOSIGNAL);
+		ssize_t sent = send(s->link, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
+		if (sent < 0 && errno == EAGAIN) {
+			wait_to_say(s->link);
+			continue;
+		}
 		if (sent < 0)
 			_exit(0); /* nobody listens any more */
 		p = (const char *)p + sent;
@@ -268,9 +284,11 @@ _Noreturn void scout_process(
 	say(&s, &hello, sizeof hello);
 	while (!hello.code && is_wanted(&s)) {
 		struct scout_tick one;
-		size_t ticks = scout_clock_wait(s.clock, s.link, &s.random, &one);
+		size_t ticks;
 
+		/* In front of the wait: news that came during a visit wake nobody any more. */
 		scout_threads_tidy();
+		ticks = scout_clock_wait(s.clock, s.link, &s.random, &one);
 		visit_by_chance(&s, &one, ticks);
 	}
 	_exit(0);
