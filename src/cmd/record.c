@@ -419,6 +419,8 @@ static void say_excursions(const struct scout_statistics *x)
 		cmd_note("excursions: %" PRIu64 " refused: threads are traced by others, or need "
 			 "CAP_SYS_PTRACE (kernel.yama.ptrace_scope)",
 			x->refused);
+	if (x->foreign)
+		cmd_note("excursions: %" PRIu64 " left alone: 32-bit code", x->foreign);
 	if (x->ended)
 		cmd_note("excursions: the process that goes on them has ended before its time; "
 			 "there were none from then on");

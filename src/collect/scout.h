@@ -59,6 +59,7 @@ struct scout_statistics {
 	uint64_t held_ns; /* that threads were */
 	uint64_t late;    /* in the kernel, or not running any more when they were stopped */
 	uint64_t refused; /* not ours to stop */
+	uint64_t foreign; /* code that is not of 64 bits */
 	uint64_t early;   /* windows that ended before their time */
 	bool ended;       /* before it was stopped: since then nothing has been seen */
 };

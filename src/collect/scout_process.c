@@ -185,6 +185,12 @@ static bool is_in_kernel(const struct user_regs_struct *r)
 	return (long long)r->orig_rax != -1;
 }
 
+/* What else there is runs in 32 bits, or 16; in the low byte also under Xen. */
+static bool is_of_64_bits(const struct user_regs_struct *r)
+{
+	return (r->cs & 0xff) == 0x33;
+}
+
 /* How many instructions were seen; 0: none. */
 static uint64_t visit(struct scouting *s, struct scout_tick *of)
 {
@@ -192,14 +198,18 @@ static uint64_t visit(struct scouting *s, struct scout_tick *of)
 	struct excursion_start start = {
 		.vectors = s->vectors, .read = scout_thread_read, .arg = &tid};
 	enum scout_hold held = scout_thread_hold(tid);
+	bool there;
 
 	begin_window(s);
 	of->time = io_clock_ns(CLOCK_MONOTONIC);
-	if (held == SCOUT_HELD && scout_thread_state(tid, &start.registers, s->vectors) &&
-		!is_in_kernel(&start.registers))
+	there = held == SCOUT_HELD && scout_thread_state(tid, &start.registers, s->vectors) &&
+		!is_in_kernel(&start.registers);
+	if (there && is_of_64_bits(&start.registers))
 		return go_through(s, of, &start);
 	if (held == SCOUT_REFUSED)
 		s->stats->refused++;
+	else if (there)
+		s->stats->foreign++;
 	else
 		s->stats->late++;
 	if (held == SCOUT_HELD)

@@ -41,6 +41,7 @@ told() { # WORDS
 	windows) sed -n 's/.*excursions: \([0-9]*\) of [0-9]* instructions.*/\1/p' ;;
 	instructions) sed -n 's/.*excursions: [0-9]* of \([0-9]*\) instructions.*/\1/p' ;;
 	refused) sed -n 's/.*excursions: \([0-9]*\) refused.*/\1/p' ;;
+	foreign) sed -n 's/.*excursions: \([0-9]*\) left alone: 32-bit.*/\1/p' ;;
 	esac
 }
 
@@ -227,6 +228,16 @@ leave_cgroup() {
 	[ "$output" = 42 ]
 	[ "$(told refused <<<"$stderr")" -gt 0 ]
 	[[ $stderr == *"traced by others"* ]]
+}
+
+# It would be taken for other instructions.
+# bats test_tags=plain
+@test "32-bit code is left alone, and counted" {
+	run --separate-stderr excursions -- "$programs/held" narrow 2
+	echo "$stderr"
+	[ "$status" = 0 ]
+	[ "$(told foreign <<<"$stderr")" -gt 20 ]
+	[ "$(stretches held)" -lt "$(told foreign <<<"$stderr")" ]
 }
 
 @test "a debugger and what it runs" {

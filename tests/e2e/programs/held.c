@@ -10,6 +10,7 @@
  *   forks N    N children, one after the other, each of which computes what is known
  *   traced N   a child that is traced by its parent works for N seconds
  *   spin N     works for N seconds, and prints nothing
+ *   narrow N   the same in 32-bit code
  */
 #include <err.h>
 #include <errno.h>
@@ -284,6 +285,41 @@ static void spin_for(int seconds)
 		x = work(x, 1000000);
 }
 
+/* Turns in 32-bit code; the stack pointer waits in memory. */
+static void put_narrow(uint8_t *at, uint32_t turns)
+{
+	uint32_t here = (uint32_t)(uintptr_t)at, stack = here + 2048, way = here + 17;
+	uint8_t code[64] = {0x48, 0x89, 0x24, 0x25, 0, 0, 0, 0, /* mov %rsp,stack */
+		0x6a, 0x23, 0x68, 0, 0, 0, 0, 0x48, 0xcb,       /* lretq to 32 bits, the next */
+		0xb9, 0, 0, 0, 0, 0x49, 0x75, 0xfd,             /* mov $turns,%ecx; dec; jne */
+		0xea, 0, 0, 0, 0, 0x33, 0,                      /* ljmp to 64 bits, the next */
+		0x48, 0x8b, 0x24, 0x25, 0, 0, 0, 0, 0xc3};      /* mov stack,%rsp; ret */
+
+	memcpy(code + 4, &stack, 4);
+	memcpy(code + 11, &way, 4);
+	memcpy(code + 18, &turns, 4);
+	way = here + 32;
+	memcpy(code + 26, &way, 4);
+	memcpy(code + 36, &stack, 4);
+	memcpy(at, code, sizeof code);
+}
+
+static void narrow(int seconds)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+
+	if (p == MAP_FAILED)
+		err(1, "mmap");
+	put_narrow(p, 50000000);
+	for (double end = now() + seconds; now() < end;)
+		__asm__ volatile("sub $128,%%rsp; call *%0; add $128,%%rsp"
+				 :
+				 : "b"(p)
+				 : "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+				 "memory", "cc");
+}
+
 static void traced(int n)
 {
 	int status, number;
@@ -309,12 +345,13 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(int n);
 	} modes[] = {{"calls", calls}, {"timer", timer}, {"stop", stop}, {"kill", kill_often},
-		{"threads", threads}, {"forks", forks}, {"traced", traced}, {"spin", spin_for}};
+		{"threads", threads}, {"forks", forks}, {"traced", traced}, {"spin", spin_for},
+		{"narrow", narrow}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof modes / sizeof *modes; i++)
 		if (!strcmp(argv[1], modes[i].name)) {
 			modes[i].run(atoi(argv[2]));
 			return 0;
 		}
-	errx(2, "usage: held calls|timer|stop|kill|threads|forks|traced|spin N");
+	errx(2, "usage: held calls|timer|stop|kill|threads|forks|traced|spin|narrow N");
 }
