@@ -17,10 +17,16 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of a CPU: that of the first event there, which all others write into. */
+struct clock_ring {
+	struct ring ring;
+	size_t asked, end; /* of its events: who is asked for news, and behind the last */
+};
+
 struct scout_clock {
-	VEC(int) fds;           /* of events */
-	VEC(struct ring) rings; /* one a CPU, of the first event there */
-	VEC(struct pollfd) polls;
+	VEC(int) fds; /* of events, by CPU */
+	VEC(struct clock_ring) rings;
+	VEC(struct pollfd) polls; /* who else is waited for, and one a ring */
 };
 
 static struct perf_event_attr attr_of(const struct sampler_target *t, uint64_t period_ns)
@@ -40,12 +46,12 @@ static struct perf_event_attr attr_of(const struct sampler_target *t, uint64_t p
 
 static int open_first(struct scout_clock *c, int fd, struct err *e)
 {
-	struct ring ring;
-	int rc = ring_open(&ring, fd, (size_t)sysconf(_SC_PAGESIZE));
+	struct clock_ring of = {.asked = c->fds.n - 1};
+	int rc = ring_open(&of.ring, fd, (size_t)sysconf(_SC_PAGESIZE));
 
 	if (rc)
 		return err_errno(e, rc, "cannot map a ring buffer");
-	*vec_add(&c->rings) = ring;
+	*vec_add(&c->rings) = of;
 	*vec_add(&c->polls) = (struct pollfd){.fd = fd, .events = POLLIN};
 	return 0;
 }
@@ -74,6 +80,7 @@ static int open_cpu(struct scout_clock *c, const struct sampler_places *p,
 			rc = err_errno(e, -errno, "cannot open a clock");
 		if (rc)
 			return rc;
+		c->rings.p[c->rings.n - 1].end = c->fds.n;
 	}
 	return 0;
 }
@@ -103,8 +110,8 @@ void scout_clock_destroy(struct scout_clock *c)
 {
 	if (!c)
 		return;
-	vec_each (ring, &c->rings)
-		ring_close(ring);
+	vec_each (of, &c->rings)
+		ring_close(&of->ring);
 	vec_each (fd, &c->fds)
 		close(*fd);
 	vec_deinit(&c->rings);
@@ -137,6 +144,15 @@ static size_t take_ticks(
 	return ticks;
 }
 
+/* An event whose thread has ended says so for ever, and nothing else. */
+static void ask_another(struct scout_clock *c, size_t poll)
+{
+	struct clock_ring *of = &c->rings.p[poll - 1];
+
+	of->asked++;
+	c->polls.p[poll].fd = of->asked < of->end ? c->fds.p[of->asked] : -1;
+}
+
 size_t scout_clock_wait(
 	struct scout_clock *c, int other, struct reservoir *random, struct scout_tick *one)
 {
@@ -149,11 +165,10 @@ size_t scout_clock_wait(
 	sigdelset(&blocked, SIGCHLD);
 	if (ppoll(c->polls.p, c->polls.n, NULL, &blocked) <= 0)
 		return 0;
-	/* A clock whose threads have all ended says so for ever. */
 	for (size_t i = 1; i < c->polls.n; i++)
 		if (c->polls.p[i].revents & (POLLHUP | POLLERR | POLLNVAL))
-			c->polls.p[i].fd = -1;
-	vec_each (ring, &c->rings)
-		ticks = take_ticks(ring, ticks, random, one);
+			ask_another(c, i);
+	vec_each (of, &c->rings)
+		ticks = take_ticks(&of->ring, ticks, random, one);
 	return ticks;
 }

@@ -65,7 +65,7 @@ is_free() { # PID
 
 # Also when nobody has asked for what is left of it.
 has_ended() { # PID
-	! grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null
+	! grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null
 }
 
 # ---- what they tell ----
@@ -166,6 +166,22 @@ taken_share() {
 	[ "$(stretches held)" -gt 4 ]
 	await is_free $target
 	kill -0 $target
+}
+
+# bats test_tags=plain
+@test "a process whose first thread ends" {
+	"$programs/held" heir 60 &
+	target=$!
+	await has_threads $target 2
+	run --separate-stderr excursions -p $target -- sh -c "kill -USR1 $target; sleep 2"
+	echo "$stderr"
+	[ "$status" = 0 ]
+	has_ended $target
+	[ "$(told windows <<<"$stderr")" -gt 50 ]
+}
+
+has_threads() { # PID N
+	[ "$(ls "/proc/$1/task" | wc -l)" = "$2" ]
 }
 
 # bats test_tags=plain

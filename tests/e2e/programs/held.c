@@ -11,6 +11,7 @@
  *   traced N   a child that is traced by its parent works for N seconds
  *   spin N     works for N seconds, and prints nothing
  *   narrow N   the same in 32-bit code
+ *   heir N     works for N seconds, in a thread that outlives the first one, whom SIGUSR1 ends
  */
 #include <err.h>
 #include <errno.h>
@@ -320,6 +321,27 @@ static void narrow(int seconds)
 				 "memory", "cc");
 }
 
+static void *inherit(void *seconds)
+{
+	spin_for((int)(intptr_t)seconds);
+	exit(0);
+}
+
+static void heir(int seconds)
+{
+	pthread_t thread;
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (pthread_create(&thread, NULL, inherit, (void *)(intptr_t)seconds))
+		errx(1, "pthread_create");
+	sigwait(&set, &number);
+	pthread_exit(NULL);
+}
+
 static void traced(int n)
 {
 	int status, number;
@@ -346,12 +368,12 @@ int main(int argc, char **argv)
 		void (*run)(int n);
 	} modes[] = {{"calls", calls}, {"timer", timer}, {"stop", stop}, {"kill", kill_often},
 		{"threads", threads}, {"forks", forks}, {"traced", traced}, {"spin", spin_for},
-		{"narrow", narrow}};
+		{"narrow", narrow}, {"heir", heir}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof modes / sizeof *modes; i++)
 		if (!strcmp(argv[1], modes[i].name)) {
 			modes[i].run(atoi(argv[2]));
 			return 0;
 		}
-	errx(2, "usage: held calls|timer|stop|kill|threads|forks|traced|spin|narrow N");
+	errx(2, "usage: held calls|timer|stop|kill|threads|forks|traced|spin|narrow|heir N");
 }
