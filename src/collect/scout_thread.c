@@ -46,13 +46,22 @@ void scout_threads_listen(void)
 	sigaction(SIGCHLD, &by, NULL);
 }
 
-/* What becomes of a thread: 1 and how it is, 0 for nothing until then, negative: it is gone. */
-static int wait_until(pid_t tid, uint64_t end, int *status)
+/* Of one whose number an execve of another thread has taken no news come: it is looked after. */
+#define LOOK_NS 2000000
+
+static void wait_for_news(uint64_t ns)
 {
 	sigset_t children;
 
 	sigemptyset(&children);
 	sigaddset(&children, SIGCHLD);
+	sigtimedwait(&children, NULL,
+		&(struct timespec){.tv_nsec = ns < LOOK_NS ? (long)ns : LOOK_NS});
+}
+
+/* What becomes of a thread: 1 and how it is, 0 for nothing until then, negative: it is gone. */
+static int wait_until(pid_t tid, uint64_t end, int *status)
+{
 	for (;;) {
 		pid_t got = waitpid(tid, status, __WALL | WNOHANG);
 		uint64_t now = io_clock_ns(CLOCK_MONOTONIC);
@@ -61,9 +70,7 @@ static int wait_until(pid_t tid, uint64_t end, int *status)
 			return got == tid && WIFSTOPPED(*status) ? 1 : -1;
 		if (now >= end)
 			return 0;
-		sigtimedwait(&children, NULL,
-			&(struct timespec){.tv_sec = (time_t)((end - now) / 1000000000),
-				.tv_nsec = (long)((end - now) % 1000000000)});
+		wait_for_news(end - now);
 	}
 }
 
