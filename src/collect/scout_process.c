@@ -201,6 +201,7 @@ static uint64_t visit(struct scouting *s, struct scout_tick *of)
 	bool there;
 
 	begin_window(s);
+	/* From now on it is held: before it had to be its turn on a CPU. */
 	of->time = io_clock_ns(CLOCK_MONOTONIC);
 	there = held == SCOUT_HELD && scout_thread_state(tid, &start.registers, s->vectors) &&
 		!is_in_kernel(&start.registers);
@@ -226,13 +227,13 @@ static uint64_t visit(struct scouting *s, struct scout_tick *of)
 static void visit_by_chance(struct scouting *s, struct scout_tick *of, size_t ticks)
 {
 	double chance = fmin(0.5, s->share * (double)s->period / s->window_ns);
-	uint64_t before, took, instructions;
+	uint64_t took, instructions;
 
-	if (of->pid <= 0 || (double)reservoir_below(&s->random, 1 << 30) >= 0x1p30 * chance * (double)ticks)
+	if (of->pid <= 0 || of->tid == getpid() ||
+		(double)reservoir_below(&s->random, 1 << 30) >= 0x1p30 * chance * (double)ticks)
 		return;
-	before = io_clock_ns(CLOCK_MONOTONIC);
 	instructions = visit(s, of);
-	took = io_clock_ns(CLOCK_MONOTONIC) - before;
+	took = io_clock_ns(CLOCK_MONOTONIC) - of->time;
 	s->stats->held_ns += took;
 	s->window.stands_ns = (uint64_t)((double)s->period / chance);
 	if (instructions)

@@ -41,6 +41,8 @@ told() { # WORDS
 	windows) sed -n 's/.*excursions: \([0-9]*\) of [0-9]* instructions.*/\1/p' ;;
 	instructions) sed -n 's/.*excursions: [0-9]* of \([0-9]*\) instructions.*/\1/p' ;;
 	refused) sed -n 's/.*excursions: \([0-9]*\) refused.*/\1/p' ;;
+	held) sed -n 's/.*excursions: \([0-9]*\) of .*, \([0-9.]*\) s of holding.*/\2 \1/p' |
+		awk '{ printf "%.6f\n", $1 / $2 }' ;; # in the mean
 	foreign) sed -n 's/.*excursions: \([0-9]*\) left alone: 32-bit.*/\1/p' ;;
 	esac
 }
@@ -149,11 +151,13 @@ taken_share() {
 	need_root "-a"
 	"$programs/held" spin 60 &
 	target=$!
-	run --separate-stderr excursions -a -- sleep 1
+	run --separate-stderr excursions -a -- sleep 3
 	echo "$stderr"
 	[ "$status" = 0 ]
 	[ "$(stretches held)" -gt 4 ]
 	is_free $target
+	refused=$(told refused <<<"$stderr")
+	[ "${refused:-0}" -lt 3 ] # not itself
 }
 
 # bats test_tags=plain
@@ -166,6 +170,15 @@ taken_share() {
 	[ "$(stretches held)" -gt 4 ]
 	await is_free $target
 	kill -0 $target
+}
+
+# Who waits for its turn on a CPU is not held.
+# bats test_tags=plain
+@test "more threads than CPUs: held for as long as few are" {
+	run --separate-stderr excursions -C 0 -- taskset -c 0 "$programs/held" threads 40
+	echo "$stderr"
+	[ "$status" = 0 ]
+	between "$(told held <<<"$stderr")" 0 0.002
 }
 
 # bats test_tags=plain
