@@ -7,7 +7,7 @@
 
 void excursion_pool_init(struct excursion_pool *p, uint64_t seed)
 {
-	*p = (struct excursion_pool){.reservoir.random = seed};
+	*p = (struct excursion_pool){.reservoir.random = seed, .most = EXCURSION_POOL};
 }
 
 void excursion_pool_clear(struct excursion_pool *p)
@@ -15,6 +15,7 @@ void excursion_pool_clear(struct excursion_pool *p)
 	vec_each (x, &p->list)
 		free(x->transfers);
 	p->list.n = 0;
+	p->most = EXCURSION_POOL;
 	p->reservoir.seen = 0;
 	p->transfers = 0;
 }
@@ -44,9 +45,20 @@ static int by_place(const void *a, const void *b)
 	return order ? order : compare(x->to, y->to);
 }
 
+/* Any one; what is left is as uniform a sample. */
+static void drop(struct excursion_pool *p)
+{
+	struct pooled_excursion *x = &p->list.p[reservoir_below(&p->reservoir, p->list.n)];
+
+	p->transfers -= x->ntransfers;
+	free(x->transfers);
+	*x = p->list.p[--p->list.n];
+	p->most = p->list.n;
+}
+
 void excursion_pool_add(struct excursion_pool *p, const struct pooled_excursion *x)
 {
-	size_t place = reservoir_place(&p->reservoir, EXCURSION_POOL);
+	size_t place = reservoir_place(&p->reservoir, p->most);
 	struct pooled_excursion *to;
 
 	if (place == RESERVOIR_NONE) {
@@ -63,6 +75,8 @@ void excursion_pool_add(struct excursion_pool *p, const struct pooled_excursion 
 	*to = *x;
 	qsort(to->transfers, to->ntransfers, sizeof *to->transfers, by_place);
 	p->transfers += to->ntransfers;
+	while (p->transfers > EXCURSION_TRANSFERS && p->list.n > 1)
+		drop(p);
 }
 
 static int by_number(const void *a, const void *b)

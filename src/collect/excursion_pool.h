@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EXCURSION_POOL (EXCURSIONS_MOST / EXCURSION_STRETCHES)
+#define EXCURSION_POOL      (EXCURSIONS_MOST / EXCURSION_STRETCHES)
+#define EXCURSION_TRANSFERS (1u << 20) /* of all in the pool: 40 MB */
 
 struct pooled_transfer {
 	uint32_t stretch;
@@ -28,8 +29,9 @@ struct pooled_excursion {
 };
 
 struct excursion_pool {
-	VEC(struct pooled_excursion) list; /* EXCURSION_POOL at most; by number once settled */
+	VEC(struct pooled_excursion) list; /* by number once settled */
 	struct reservoir reservoir;
+	size_t most; /* in the list: EXCURSION_POOL, fewer where they have many transfers */
 	size_t transfers; /* in the list */
 };
 
