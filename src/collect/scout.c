@@ -118,14 +118,22 @@ void scout_destroy(struct scout *s)
 
 /* ---- reading ---- */
 
+/* So much waits here; then the scout waits, and goes on no excursions. */
+#define COME_MOST (64u << 20)
+
 void scout_service(struct scout *s)
 {
 	char bytes[65536];
-	ssize_t n;
 
-	while ((n = recv(s->link, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+	while (s->come.n < COME_MOST) {
+		ssize_t n = recv(s->link, bytes, sizeof bytes, MSG_DONTWAIT);
+
+		if (n <= 0) {
+			s->ended |= !s->stopped && (n == 0 || (errno != EAGAIN && errno != EINTR));
+			break;
+		}
 		buf_put(&s->come, bytes, (size_t)n);
-	s->ended |= !s->stopped && (n == 0 || (errno != EAGAIN && errno != EINTR));
+	}
 }
 
 static size_t count_edges(const struct scout_window *w)
