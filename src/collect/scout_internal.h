@@ -49,8 +49,14 @@ bool scout_thread_pass_call(pid_t tid, const struct user_regs_struct *at);
 void scout_threads_tidy(void);
 /* An excursion_read_fn; arg points to the thread's number. */
 int scout_thread_read(void *arg, uint64_t address, void *to, size_t n);
-/* Whether it is at a system call that takes no long time and comes back. */
-bool scout_thread_at_short_call(pid_t tid, const struct user_regs_struct *registers);
+
+/* ---- what it may do meanwhile: scout_call.c ---- */
+
+#define SCOUT_CALL_LENGTH 2 /* bytes of syscall */
+
+/* Whether it is at a system call that takes no long time and comes back, and that we may interrupt
+ * where it does take long. */
+bool scout_thread_at_short_call(pid_t pid, pid_t tid, const struct user_regs_struct *registers);
 
 /* ---- the process: scout_process.c ---- */
 

@@ -162,7 +162,7 @@ static uint64_t go_through(
 
 	for (int calls = 0; done < WINDOW && calls < CALLS_MOST; calls++) {
 		excursion_registers(s->excursion, &end);
-		if (!scout_thread_at_short_call(of->tid, &end))
+		if (!scout_thread_at_short_call(of->pid, of->tid, &end))
 			break;
 		held = scout_thread_pass_call(of->tid, &end);
 		if (!held || !scout_thread_state(of->tid, &start->registers, s->vectors))

@@ -10,12 +10,10 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#define CALL_STOP   (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
-#define CALL_LENGTH 2                /* of syscall */
+#define CALL_STOP (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 
 /* The state in a line of /proc/PID/stat stands behind the name, which may hold anything. */
 static bool is_running(pid_t tid)
@@ -169,7 +167,7 @@ bool scout_thread_state(pid_t tid, struct user_regs_struct *registers, void *vec
 /* Another call may wait for long, or be an execve that gives no rights to who is traced. */
 static bool is_at_call(const struct user_regs_struct *r, const struct user_regs_struct *expected)
 {
-	return r->orig_rax == expected->rax && r->rip == expected->rip + CALL_LENGTH;
+	return r->orig_rax == expected->rax && r->rip == expected->rip + SCOUT_CALL_LENGTH;
 }
 
 /* For a signal that comes first, as the kernel says it within (ERESTARTSYS and its like). */
@@ -200,67 +198,4 @@ int scout_thread_read(void *arg, uint64_t address, void *to, size_t n)
 	struct iovec here = {to, n}, there = {(void *)(uintptr_t)address, n};
 
 	return process_vm_readv(*(const pid_t *)arg, &here, 1, &there, 1, 0) == (ssize_t)n ? 1 : -1;
-}
-
-/* Those that wait for somebody else are not in it, nor those that do not come back here. */
-static bool is_short(uint64_t call)
-{
-	switch (call) {
-	case SYS_read:
-	case SYS_write:
-	case SYS_open:
-	case SYS_close:
-	case SYS_stat:
-	case SYS_fstat:
-	case SYS_lstat:
-	case SYS_lseek:
-	case SYS_mmap:
-	case SYS_mprotect:
-	case SYS_munmap:
-	case SYS_brk:
-	case SYS_rt_sigaction:
-	case SYS_rt_sigprocmask:
-	case SYS_pread64:
-	case SYS_pwrite64:
-	case SYS_readv:
-	case SYS_writev:
-	case SYS_access:
-	case SYS_mremap:
-	case SYS_madvise:
-	case SYS_getpid:
-	case SYS_gettid:
-	case SYS_getuid:
-	case SYS_fcntl:
-	case SYS_fsync:
-	case SYS_fdatasync:
-	case SYS_ftruncate:
-	case SYS_getcwd:
-	case SYS_unlink:
-	case SYS_readlink:
-	case SYS_gettimeofday:
-	case SYS_getrusage:
-	case SYS_times:
-	case SYS_time:
-	case SYS_getdents64:
-	case SYS_clock_gettime:
-	case SYS_openat:
-	case SYS_newfstatat:
-	case SYS_unlinkat:
-	case SYS_faccessat:
-	case SYS_getcpu:
-	case SYS_getrandom:
-	case SYS_statx:
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool scout_thread_at_short_call(pid_t tid, const struct user_regs_struct *registers)
-{
-	uint8_t code[CALL_LENGTH];
-
-	return is_short(registers->rax) &&
-	       scout_thread_read(&tid, registers->rip, code, sizeof code) > 0 && code[0] == 0x0f &&
-	       code[1] == 0x05;
 }

@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/user.h>
@@ -178,12 +180,80 @@ static void test_call_that_is_done_again(void **state)
 	end(child);
 }
 
+struct descriptors {
+	int file, link[2], plain[2], receives[2], sends[2];
+};
+
+static void make(struct descriptors *d)
+{
+	struct timeval limit = {.tv_usec = 10000};
+
+	d->file = memfd_create("file", 0);
+	assert_true(d->file >= 0);
+	assert_int_equal(pipe(d->link), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, d->plain), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, d->sends), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, d->receives), 0);
+	setsockopt(d->receives[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+	setsockopt(d->receives[1], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+static void close_all(const struct descriptors *d)
+{
+	close(d->file);
+	for (int i = 0; i < 2; i++) {
+		close(d->link[i]);
+		close(d->plain[i]);
+		close(d->receives[i]);
+		close(d->sends[i]);
+	}
+}
+
+static bool is_short(pid_t child, long number, int fd, size_t n)
+{
+	struct user_regs_struct at = at_call(number);
+
+	at.rdi = (uint64_t)fd;
+	at.rdx = n;
+	return scout_thread_at_short_call(child, child, &at);
+}
+
+/* Of others what we interrupt would be done in part, or fail. */
+static void test_calls_that_go_on(void **state)
+{
+	struct descriptors d;
+	pid_t child;
+
+	(void)state;
+	make(&d);
+	child = child_that_calls(SYS_getppid, 0, false);
+	hold(child);
+	assert_true(is_short(child, SYS_read, d.file, 1 << 20));
+	assert_true(is_short(child, SYS_write, d.file, 1 << 20));
+	assert_true(is_short(child, SYS_writev, d.file, 1));
+	assert_true(is_short(child, SYS_read, d.link[0], 1 << 20));
+	assert_true(is_short(child, SYS_write, d.link[1], 4096));
+	assert_false(is_short(child, SYS_write, d.link[1], 4097));
+	assert_true(is_short(child, SYS_read, d.plain[0], 100000));
+	assert_false(is_short(child, SYS_write, d.plain[0], 100000));
+	assert_true(is_short(child, SYS_write, d.sends[0], 100000));
+	assert_false(is_short(child, SYS_read, d.receives[0], 1));
+	assert_false(is_short(child, SYS_write, d.receives[1], 1));
+	assert_true(is_short(child, SYS_read, 12345, 1));
+	assert_true(is_short(child, SYS_close, d.receives[0], 1 << 20));
+	assert_false(is_short(child, SYS_execve, d.file, 0));
+	scout_thread_release(child);
+	close_all(&d);
+	end(child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_call_is_passed),
 		cmocka_unit_test(test_another_call_is_not),
 		cmocka_unit_test(test_call_that_is_done_again),
+		cmocka_unit_test(test_calls_that_go_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
