@@ -50,8 +50,9 @@ int privilege_drop(struct err *e)
 		return err_errno(e, -errno, "cannot drop privileges");
 	if (geteuid() == 0)
 		drop_bounding_set(list, n);
-	if (cap_set_flag(caps, CAP_PERMITTED, n, list, CAP_SET) < 0 ||
-		cap_set_flag(caps, CAP_EFFECTIVE, n, list, CAP_SET) < 0 || cap_set_proc(caps) < 0 ||
+	if ((n && cap_set_flag(caps, CAP_PERMITTED, n, list, CAP_SET) < 0) || /* none: EINVAL */
+		(n && cap_set_flag(caps, CAP_EFFECTIVE, n, list, CAP_SET) < 0) ||
+		cap_set_proc(caps) < 0 ||
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		code = err_errno(e, -errno, "cannot drop privileges");
 	cap_free(caps);

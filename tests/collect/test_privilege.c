@@ -40,23 +40,45 @@ static int dropped_in_child(void)
 	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 5;
 }
 
-static void only_what_attribution_needs_is_left(void **state)
+static void expect_in_child(int (*what)(void))
 {
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0)
-		_exit(dropped_in_child());
+		_exit(what());
 	waitpid(pid, &status, 0);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void only_what_attribution_needs_is_left(void **state)
+{
+	(void)state;
+	expect_in_child(dropped_in_child);
+}
+
+static int dropped_of_nothing(void)
+{
+	cap_t none = cap_init();
+
+	if ((geteuid() == 0 && setuid(65534) < 0) || cap_set_proc(none) < 0)
+		return 10;
+	cap_free(none);
+	return dropped_in_child();
+}
+
+static void who_has_no_rights_has_none_then(void **state)
+{
+	(void)state;
+	expect_in_child(dropped_of_nothing);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_what_attribution_needs_is_left),
+		cmocka_unit_test(who_has_no_rights_has_none_then),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
