@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "collect/privilege.h"
 
 #include <errno.h>
 #include <math.h>
@@ -262,7 +263,10 @@ static int set_up(const struct scout_options *o, struct scouting *s, struct err 
 	s->vectors = aligned_alloc(64, EXCURSION_VECTORS);
 	if (!s->vectors)
 		abort();
-	return rc ? rc : scout_clock_create(o->target, s->period, &s->clock, e);
+	if (!rc)
+		rc = scout_clock_create(o->target, s->period, &s->clock, e);
+	/* Others' instructions run here: the less they could do, the better. */
+	return rc ? rc : privilege_drop(e);
 }
 
 /* What the reader wants; false: nothing any more. */

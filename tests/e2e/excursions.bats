@@ -361,6 +361,21 @@ leave_cgroup() {
 }
 
 # bats test_tags=plain
+@test "the scout has no more rights than it needs" {
+	"$CULPRIT" record -q -e cpu-clock -F 500 --excursions=20% -o "$db" -- "$programs/held" spin 60 &
+	recorder=$!
+	await pgrep -P $recorder -x culprit-scout >/dev/null
+	await has_few_rights "$(pgrep -P $recorder -x culprit-scout)"
+}
+
+# CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYSLOG, CAP_CHECKPOINT_RESTORE
+has_few_rights() { # PID
+	local few=$((1 << 2 | 1 << 19 | 1 << 34 | 1 << 40))
+	local has=$((16#$(sed -n 's/^CapPrm:[[:space:]]*//p' /proc/$1/status)))
+	[ $((has & ~few)) = 0 ] && grep -q '^NoNewPrivs:[[:space:]]*1$' /proc/$1/status
+}
+
+# bats test_tags=plain
 @test "nothing of it is left when the recording ends" {
 	excursions -q -- sh -c "'$programs/held' spin 60 & echo \$! >pid; sleep 1"
 	target=$(cat pid)
