@@ -309,6 +309,15 @@ static int measure(const struct event *ev, int n, struct figures *out, struct er
 
 /* ---- what is known already ---- */
 
+static double middle(const struct figures *prices)
+{
+	struct figures sorted = *prices;
+	int n = prices->n;
+
+	qsort(sorted.p, (size_t)n, sizeof *sorted.p, ascending);
+	return (sorted.p[(n - 1) / 2] + sorted.p[n / 2]) / 2;
+}
+
 static void evaluate(const struct figures *prices, struct calibration *out)
 {
 	double mean = 0, squares = 0, n = prices->n;
@@ -317,8 +326,8 @@ static void evaluate(const struct figures *prices, struct calibration *out)
 		mean += prices->p[i] / n;
 	for (int i = 0; i < prices->n; i++)
 		squares += (prices->p[i] - mean) * (prices->p[i] - mean);
-	out->spread = n > 1 ? sqrt(squares / (n - 1) / n) : 0;
-	out->cost = mean + out->spread;
+	out->cost = middle(prices);
+	out->more = fmax(0, mean + (n > 1 ? sqrt(squares / (n - 1) / n) : 0) - out->cost);
 	out->prices = prices->n;
 }
 
@@ -358,7 +367,7 @@ int calibrate_cost(
 
 double calibrate_rate(const struct calibration *c, double budget)
 {
-	double rate = budget * INTERRUPTS_SHARE / c->cost, most = RATE_MAX;
+	double rate = budget * INTERRUPTS_SHARE / (c->cost + c->more), most = RATE_MAX;
 	long limit;
 
 	/* The kernel throttles what comes near its own bound. */

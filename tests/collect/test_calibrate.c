@@ -108,6 +108,8 @@ static void test_rate(void **state)
 	if (most >= 1000)
 		assert_float_equal(
 			calibrate_rate(&(struct calibration){.cost = 1e-5}, 0.01), 800, 1e-9);
+	assert_float_equal(
+		calibrate_rate(&(struct calibration){.cost = 4e-6, .more = 6e-6}, 0.01), 800, 1e-9);
 	assert_float_equal(calibrate_rate(&(struct calibration){.cost = 1e-9}, 0.01), most, 1e-6);
 	assert_float_equal(calibrate_rate(&(struct calibration){.cost = 1}, 0.01), 10, 1e-9);
 }
@@ -136,7 +138,7 @@ static int measure(void)
 		print_message("skipped: %s\n", e.text);
 		return 77;
 	}
-	if (r < 0 || !(a.cost > 0) || a.cost > 1e-2 || a.spread < 0 || a.prices < 1)
+	if (r < 0 || !(a.cost > 0) || a.cost > 1e-2 || a.more < 0 || a.prices < 1)
 		return 3;
 	/* What was measured is known now, and the next time adds to it. */
 	if (!calibrate_known(&ev, &b) || b.prices != a.prices || b.cost < a.cost * 0.999 ||
