@@ -102,6 +102,7 @@ static int estimate_all(struct frequencies *f, struct selection *sel, struct sel
 	const struct why_machine *machine, struct err *e)
 {
 	double *tempo = xcalloc(f->rows.n + 1, sizeof *tempo);
+	const struct scales_tempos tempos = {tempo, machine ? why_tempo_doubt(machine) : 0};
 	double *factor = xcalloc(f->rows.n + 1, sizeof *factor);
 	int rc = 0;
 
@@ -111,12 +112,12 @@ static int estimate_all(struct frequencies *f, struct selection *sel, struct sel
 		rc = estimate_again(f, sel, im, factor, e);
 		if (!rc && turn < TURNS - 1 && machine) {
 			find_tempos(f, machine, tempo);
-			scales_guess(f->rows.p, f->rows.n, tempo, factor);
+			scales_guess(f->rows.p, f->rows.n, &tempos, factor);
 		}
 	}
 	if (!rc) {
 		find_tempos(f, machine, tempo);
-		scales_apply(f->rows.p, f->rows.n, tempo);
+		scales_apply(f->rows.p, f->rows.n, &tempos);
 	}
 	free(tempo);
 	free(factor);

@@ -11,12 +11,8 @@
 /* Of the procedures: the hottest. The others keep what they have. */
 enum { MOST = 500 };
 
-/*
- * How far tempos are off, each by itself and all of an image together (bench/RESULTS.md): the
- * latter by 0.19 for programs that the costs were not fitted to, by 0.3 on another chip.
- */
+/* How far tempos are off, each by itself (bench/RESULTS.md). */
 #define TEMPO_SPREAD 0.27
-#define TEMPO_COMMON 0.25
 
 /* Errors of ties and anchors are the largest that are likely: most are smaller. Variances. */
 #define TIES_ARE    0.6
@@ -327,8 +323,8 @@ static void forget(struct scales *s)
 }
 
 /* Where excursions say something, once more near what came out. */
-static void find(
-	struct scales *s, const struct frequencies_row *rows, size_t n, const double *tempo)
+static void find(struct scales *s, const struct frequencies_row *rows, size_t n,
+	const struct scales_tempos *tempos)
 {
 	double *factor = xcalloc(n + 1, sizeof *factor);
 
@@ -340,10 +336,10 @@ static void find(
 		*s = (struct scales){.rows = rows};
 		choose(s, n);
 		for (uint32_t r = 0; r < n; r++)
-			hear_row(s, r, tempo[r]);
+			hear_row(s, r, tempos->tempo[r]);
 		hear_calls(s, n);
 		hear_excursions(s, n, factor);
-		say(s, s->n - 2, GRAPH_NONE, 0, TEMPO_COMMON * TEMPO_COMMON, INFINITY);
+		say(s, s->n - 2, GRAPH_NONE, 0, tempos->common * tempos->common, INFINITY);
 		fit(s);
 		for (uint32_t r = 0; r < n; r++)
 			if (s->unknown[r] != GRAPH_NONE && s->variance[s->unknown[r]] < NOTHING)
@@ -352,7 +348,8 @@ static void find(
 	free(factor);
 }
 
-void scales_guess(const struct frequencies_row *rows, size_t n, const double *tempo, double *factor)
+void scales_guess(const struct frequencies_row *rows, size_t n, const struct scales_tempos *tempos,
+	double *factor)
 {
 	struct scales s;
 
@@ -360,23 +357,23 @@ void scales_guess(const struct frequencies_row *rows, size_t n, const double *te
 		factor[r] = 1;
 	if (!n)
 		return;
-	find(&s, rows, n, tempo);
+	find(&s, rows, n, tempos);
 	for (uint32_t r = 0; r < n; r++)
 		if (s.unknown[r] != GRAPH_NONE && s.variance[s.unknown[r]] < NOTHING)
 			factor[r] = exp(s.x[s.unknown[r]]);
 	forget(&s);
 }
 
-void scales_apply(struct frequencies_row *rows, size_t n, const double *tempo)
+void scales_apply(struct frequencies_row *rows, size_t n, const struct scales_tempos *tempos)
 {
 	struct scales s;
 
 	if (!n)
 		return;
 	for (size_t r = 0; r < n; r++)
-		if (is_contradicted(rows[r].frequency, tempo[r]))
+		if (is_contradicted(rows[r].frequency, tempos->tempo[r]))
 			forget_scale(rows[r].frequency);
-	find(&s, rows, n, tempo);
+	find(&s, rows, n, tempos);
 	for (uint32_t r = 0; r < n; r++) {
 		uint32_t of = s.unknown[r];
 

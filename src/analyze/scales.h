@@ -13,15 +13,20 @@
 
 #include "analyze/frequencies.h"
 
+struct scales_tempos {
+	const double *tempo; /* by row, NAN where there is none */
+	double common;       /* the error that they have in common, as a logarithm */
+};
+
 /*
  * Multiplies the counts of rows whose scale is relative; it becomes known where the error is small
- * enough. tempo is by row, NAN where there is none. A known scale that is far from the tempo is
- * taken back first: words are moved by what no burst has shown.
+ * enough. A known scale that is far from the tempo is taken back first: words are moved by what no
+ * burst has shown.
  */
-void scales_apply(struct frequencies_row *rows, size_t n, const double *tempo);
+void scales_apply(struct frequencies_row *rows, size_t n, const struct scales_tempos *tempos);
 
 /* What it would multiply counts with, by row. */
-void scales_guess(
-	const struct frequencies_row *rows, size_t n, const double *tempo, double *factor);
+void scales_guess(const struct frequencies_row *rows, size_t n, const struct scales_tempos *tempos,
+	double *factor);
 
 #endif

@@ -33,6 +33,7 @@ struct foresight;
 struct residence;
 struct frequency;
 struct selection;
+struct stays;
 
 /* ---- words ---- */
 
@@ -89,9 +90,10 @@ struct why_machine {
 	double cycles; /* of all that is selected, 0: unknown */
 	/* Lines of 64 bytes and pages that hold nearly all executed code; 0: unknown. */
 	uint64_t hot_lines, hot_pages;
-	uint64_t code_lines; /* that the first cache of code holds; 0: WHY_CODE_LINES */
+	uint64_t code_lines;         /* that the first cache of code holds; 0: WHY_CODE_LINES */
 	struct foresight *foresight; /* owned; NULL: there are no walks */
 	struct residence *residence; /* the same */
+	struct stays *stays;         /* owned; NULL: there are no excursions */
 	/* Sampled events that bound a culprit (L1-dcache-load-misses, branch-misses, ...). */
 	struct {
 		size_t number; /* in the selection; SIZE_MAX: there is none */
@@ -182,6 +184,10 @@ void why_destroy(struct why *w);
  */
 int why_tempo(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
 	double *out, double *ticks, struct err *e);
+
+/* How far tempos of a program are off together, as a logarithm: on chips that were measured less.
+ */
+double why_tempo_doubt(const struct why_machine *m);
 
 /* The units of a group in words ("ports 0, 5"): at most size bytes. */
 const char *why_units(const struct why *w, unsigned group, char *text, size_t size);

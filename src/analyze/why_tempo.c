@@ -15,7 +15,7 @@
  * (bench/RESULTS.md). A window of 512 hides half of what the scoreboard has for code that is no
  * loop. Chips that nobody has measured are taken to be like their maker's older one. Mispredictions
  * of all but Zen 5 were fitted with a fifth more of them (foresight.h), and cost a fifth more
- * since.
+ * since: so there is more doubt.
  */
 struct costs {
 	double best;   /* of the scoreboard's cycles */
@@ -23,15 +23,16 @@ struct costs {
 	double missed; /* cycles of a branch that is likely mispredicted */
 	double gone;   /* cycles of a line that is gone */
 	double hidden; /* of the rest, as a logarithm, if all time were that of loads */
+	double doubt;  /* the error of a program's mean */
 };
-static const struct costs icelake = {0.9, 0.9, 27.8, 2.6, 0.36};
-static const struct costs golden_cove = {0.51, 1.02, 22.0, 0.54, 0.29};
-static const struct costs zen4 = {0.68, 0.94, 17.6, 1.3, 0.74};
-static const struct costs zen5 = {0.49, 0.98, 18.8, 0.35, 0.44};
+static const struct costs icelake = {0.9, 0.9, 27.8, 2.6, 0.36, 0.25};
+static const struct costs golden_cove = {0.51, 1.02, 22.0, 0.54, 0.29, 0.25};
+static const struct costs zen4 = {0.68, 0.94, 17.6, 1.3, 0.74, 0.25};
+static const struct costs zen5 = {0.49, 0.98, 18.8, 0.35, 0.44, 0.15};
 
-static const struct costs *costs_of(const struct why_work *w)
+static const struct costs *costs_of(const struct why_machine *m)
 {
-	const char *chip = model_name(w->machine->model);
+	const char *chip = model_name(m->model);
 
 	if (!strcmp(chip, "zen5"))
 		return &zen5;
@@ -39,6 +40,16 @@ static const struct costs *costs_of(const struct why_work *w)
 		return &zen4;
 	return strcmp(chip, "sapphirerapids") && strcmp(chip, "alderlake-p") ? &icelake
 									     : &golden_cove;
+}
+
+double why_tempo_doubt(const struct why_machine *m)
+{
+	return costs_of(m)->doubt;
+}
+
+double why_line_cost(const struct why_work *w)
+{
+	return costs_of(w->machine)->gone;
 }
 
 /* How many mispredictions the time allows depends on the scale that is looked for. */
@@ -67,7 +78,7 @@ static double lines_gone(struct why_work *w, const struct flow_block *b)
 static void add_block(struct why_work *w, uint32_t block, struct clock *c)
 {
 	const struct flow_block *b = &w->flow->blocks[block];
-	const struct costs *costs = costs_of(w);
+	const struct costs *costs = costs_of(w->machine);
 	double count = w->frequency->block[block].count, cycles = 0;
 
 	for (uint32_t i = b->first; i < b->first + b->count; i++) {
@@ -85,7 +96,7 @@ static void add_block(struct why_work *w, uint32_t block, struct clock *c)
 /* What counts must be multiplied with, if mispredictions are those of the scale that is assumed. */
 static double tempo_at(struct why_work *w, const struct clock *c)
 {
-	const struct costs *costs = costs_of(w);
+	const struct costs *costs = costs_of(w->machine);
 	double needed = c->cycles;
 
 	why_lay_out(w);

@@ -157,7 +157,7 @@ static void assert_counts(const char *name, double first)
 
 static void apply(void)
 {
-	scales_apply(scene.rows, PROCEDURES, tempo);
+	scales_apply(scene.rows, PROCEDURES, &(struct scales_tempos){tempo, 0.25});
 }
 
 static void nobody_knows_anything(void **state)
@@ -166,7 +166,7 @@ static void nobody_knows_anything(void **state)
 	apply();
 	for (size_t i = 0; i < PROCEDURES; i++)
 		assert_int_equal(scene.rows[i].frequency->scale, FREQUENCY_RELATIVE);
-	scales_apply(NULL, 0, NULL);
+	scales_apply(NULL, 0, &(struct scales_tempos){NULL, 0.25});
 }
 
 static void callees_learn_from_callers(void **state)
