@@ -74,6 +74,19 @@ uint32_t why_last(struct why_work *w, uint32_t block)
 
 /* ---- ways ---- */
 
+uint64_t why_offset(const struct why_work *w, uint64_t address)
+{
+	const struct selected_image *im = w->evidence->image;
+
+	for (size_t i = 0; i < im->nsegments; i++) {
+		uint64_t inside = address - im->segments[i].vaddr;
+
+		if (address >= im->segments[i].vaddr && inside < im->segments[i].size)
+			return im->segments[i].offset + inside;
+	}
+	return address;
+}
+
 double why_block_count(const struct why_work *w, uint32_t block)
 {
 	return w->frequency->block[block].count * w->why->assumed;

@@ -6,6 +6,7 @@
 
 #include "analyze/foresight.h"
 #include "analyze/residence.h"
+#include "analyze/stays.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -13,8 +14,11 @@
 
 #define LINE      64
 #define PAGE      4096
-#define CODE_COST 1  /* cycles of a line, where none is seen alone */
-#define SHADOW    48 /* instructions whose latencies show after the pipeline was emptied */
+#define CODE_COST 1 /* cycles of a line, where none is seen alone */
+/* How far the share of lines that are gone may be off, by walks: lines do not come by chance alone.
+ */
+#define LIKELY_GONE 2
+#define SHADOW      48 /* instructions whose latencies show after the pipeline was emptied */
 
 /* ---- branches ---- */
 
@@ -69,25 +73,34 @@ static double lost_behind(struct why_work *w, uint32_t block, double *usual)
 	return all > 0 ? lost / all : 0;
 }
 
-static uint64_t offset_of(const struct selected_image *im, uint64_t address)
-{
-	for (size_t i = 0; i < im->nsegments; i++) {
-		uint64_t inside = address - im->segments[i].vaddr;
-
-		if (address >= im->segments[i].vaddr && inside < im->segments[i].size)
-			return im->segments[i].offset + inside;
-	}
-	return address;
-}
-
 static bool look_up(const struct why_work *w, uint32_t block, double *share)
 {
 	const struct flow_block *b = &w->flow->blocks[block];
-	const struct selected_image *im = w->evidence->image;
 	uint64_t at = w->flow->insns[b->first + b->count - 1].address;
 
-	return w->machine->foresight &&
-	       foresight_misses(w->machine->foresight, im, offset_of(im, at), share);
+	return w->machine->foresight && foresight_misses(w->machine->foresight, w->evidence->image,
+						why_offset(w, at), share);
+}
+
+/* Only of branches that walks came by often enough to foresee them, or not. */
+void why_keep_refills(struct why_work *w)
+{
+	const struct graph *g = &w->flow->graph;
+	double behind = splits(w) ? 1 / (1 + SPLIT_LIKELY) : 1, share;
+
+	for (uint32_t b = 0; b < w->flow->nblocks; b++) {
+		if (!is_predicted(w, b) || !look_up(w, b, &share))
+			continue;
+		w->time[why_last(w, b)].kept +=
+			share * USUAL * (1 - behind) * why_block_count(w, b);
+		graph_each_out (e, g, b) {
+			uint32_t to = g->edge[*e].to;
+
+			if (to < w->flow->nblocks)
+				w->time[w->flow->blocks[to].first].kept +=
+					share * USUAL * behind * why_edge_count(w, *e);
+		}
+	}
 }
 
 /* Cycles beyond the best case at the end of a block, for each execution, if only the transfer can
@@ -299,15 +312,37 @@ static bool apart(const struct flow_insn *a, const struct flow_insn *b, uint64_t
 }
 
 /* How often the line of an instruction is gone from the cache when control comes there. */
-static double is_gone(const struct why_work *w, const struct flow_insn *in)
+struct gone {
+	double by_walks, likely, most;
+	bool watched;
+};
+
+static struct gone is_gone(const struct why_work *w, const struct flow_insn *in)
 {
 	const struct selected_image *im = w->evidence->image;
-	double share;
+	uint64_t offset = why_offset(w, in->address + in->length - 1);
+	struct gone gone = {1, 1, 1, false};
+	struct stays_share seen;
 
-	if (!w->machine->residence || !residence_misses(w->machine->residence, im,
-					      offset_of(im, in->address + in->length - 1), &share))
-		return 1;
-	return share;
+	if (w->machine->residence &&
+		residence_misses(w->machine->residence, im, offset, &gone.by_walks))
+		gone.most = LIKELY_GONE * gone.by_walks;
+	gone.likely = gone.by_walks;
+	gone.watched = w->machine->stays && stays_code(w->machine->stays, im, offset, &seen);
+	if (gone.watched) {
+		gone.likely = seen.likely;
+		gone.most = seen.most;
+	}
+	return gone;
+}
+
+/* Of so many of the executions. */
+static void set_gone(struct why_front *out, const struct gone *gone, double share)
+{
+	out->gone = fmax(out->gone, share * gone->by_walks);
+	out->gone_likely = fmax(out->gone_likely, share * gone->likely);
+	out->gone_most = fmax(out->gone_most, share * gone->most);
+	out->watched |= gone->watched;
 }
 
 static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *out)
@@ -315,6 +350,7 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 	const struct graph *g = &w->flow->graph;
 	const struct flow_insn *first = &w->flow->insns[w->flow->blocks[block].first];
 	double all = 0, line = 0, page = 0, entered = 0;
+	struct gone gone = is_gone(w, first);
 
 	graph_each_in (e, g, block) {
 		uint32_t from = g->edge[*e].from;
@@ -340,7 +376,7 @@ static void look_at_edges(struct why_work *w, uint32_t block, struct why_front *
 	out->fresh_line = line / all;
 	out->fresh_page = page / all;
 	out->entered = entered / all;
-	out->gone = out->fresh_line * is_gone(w, first);
+	set_gone(out, &gone, out->fresh_line);
 }
 
 /* What is fetched behind the end of a block shows there, too: see SPLIT. */
@@ -349,7 +385,8 @@ static void look_at_targets(struct why_work *w, uint32_t block, struct why_front
 	const struct graph *g = &w->flow->graph;
 	const struct flow_block *b = &w->flow->blocks[block];
 	const struct flow_insn *last = &w->flow->insns[b->first + b->count - 1];
-	double all = 0, line = 0, page = 0, gone = 0;
+	double all = 0, line = 0, page = 0;
+	struct gone gone = {0};
 
 	graph_each_out (e, g, block) {
 		uint32_t to = g->edge[*e].to;
@@ -359,13 +396,21 @@ static void look_at_targets(struct why_work *w, uint32_t block, struct why_front
 		if (to >= w->flow->nblocks)
 			continue;
 		const struct flow_insn *first = &w->flow->insns[w->flow->blocks[to].first];
-		line += apart(first, last, LINE) ? count : 0;
+
 		page += apart(first, last, PAGE) ? count : 0;
-		gone += apart(first, last, LINE) ? count * is_gone(w, first) : 0;
+		if (!apart(first, last, LINE))
+			continue;
+		struct gone there = is_gone(w, first);
+
+		line += count;
+		gone.by_walks += count * there.by_walks;
+		gone.likely += count * there.likely;
+		gone.most += count * there.most;
+		gone.watched |= there.watched;
 	}
 	if (!(all > 0))
 		return;
-	out->gone = fmax(out->gone, gone / all);
+	set_gone(out, &gone, 1 / all);
 	out->fresh_line = fmax(out->fresh_line, line / all);
 	out->fresh_page = fmax(out->fresh_page, page / all);
 }
@@ -390,7 +435,11 @@ static void look_before(const struct why_work *w, uint32_t insn, struct why_fron
 	const struct flow_insn *in = &w->flow->insns[insn];
 
 	out->fresh_line = apart(in, in - 1, LINE);
-	out->gone = out->fresh_line > 0 ? is_gone(w, in) : 0;
+	if (out->fresh_line > 0) {
+		struct gone gone = is_gone(w, in);
+
+		set_gone(out, &gone, 1);
+	}
 	out->fresh_page = apart(in, in - 1, PAGE);
 }
 

@@ -25,6 +25,7 @@ struct why_time {
 	double best;      /* at best, by the scoreboard */
 	double laid;      /* of what is best here and near: what was seen here of it */
 	double hidden;    /* of best: seen nowhere near */
+	double kept;      /* of seen: the wait for the way of a branch, likely */
 	bool significant; /* seen - laid is more than chance */
 };
 
@@ -85,6 +86,9 @@ const struct why_loop *why_loop_of(struct why_work *w, uint32_t loop);
 
 double why_block_count(const struct why_work *w, uint32_t block);
 double why_edge_count(const struct why_work *w, uint32_t edge);
+
+/* Where the byte at an address stands in the file. */
+uint64_t why_offset(const struct why_work *w, uint64_t address);
 
 /* An instruction that enters and retires together with the branch after it. */
 bool why_fuses(struct why_work *w, uint32_t insn);
@@ -151,8 +155,9 @@ struct why_memory {
 void why_memory_at(struct why_work *w, uint32_t insn, struct why_memory *out);
 
 /* why_front.c: what the front end may have had to do before an instruction. */
-void why_find_missed(struct why_work *w); /* why_work.misses */
-void why_find_front(struct why_work *w);  /* these, and what lines of code cost */
+void why_keep_refills(struct why_work *w); /* why_time.kept */
+void why_find_missed(struct why_work *w);  /* why_work.misses */
+void why_find_front(struct why_work *w);   /* these, and what lines of code cost */
 struct why_front {
 	bool leads;        /* it is the first that is fetched behind a transfer, */
 	bool ends;         /* it is the transfer, or fused with it */
@@ -161,17 +166,21 @@ struct why_front {
 	bool foreseen;     /* the latter by walks */
 	double fresh_line; /* share that comes from another line of code, */
 	double fresh_page; /* from another page */
-	double gone;       /* of the first: that find the line gone from the cache, by walks */
-	double fresh;      /* share that comes from outside of the loop, */
-	uint32_t lines;    /* which has so many lines of code, */
-	uint32_t pages;    /* and pages */
-	double entered;    /* share that comes from a caller */
-	uint32_t branch;   /* to blame, or GRAPH_NONE */
+	double gone;       /* of the first: that find the line gone from the cache, by walks; */
+	double gone_likely, gone_most; /* by excursions where these came by: */
+	bool watched;
+	double fresh;    /* share that comes from outside of the loop, */
+	uint32_t lines;  /* which has so many lines of code, */
+	uint32_t pages;  /* and pages */
+	double entered;  /* share that comes from a caller */
+	uint32_t branch; /* to blame, or GRAPH_NONE */
 };
 void why_front_at(struct why_work *w, uint32_t insn, struct why_front *out);
 /* How often the innermost loop of a block is entered, for each execution; 1: it is in none. */
 double why_fresh(struct why_work *w, uint32_t block);
 /* How often the line of an instruction is another than before, and gone from the cache. */
 double why_line_gone(struct why_work *w, uint32_t insn);
+/* Cycles of a line that is gone, in the mean of programs on the chip (why_tempo.c). */
+double why_line_cost(const struct why_work *w);
 
 #endif

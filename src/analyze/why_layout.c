@@ -4,7 +4,8 @@
  * and behind a long stall a whole window of instructions is done at once and shows none. So best
  * cycles that were not seen at their instruction are looked for near it, as far as the window
  * reaches, and only what is seen beyond them is a dynamic stall. What is found nowhere near went
- * faster than the best case.
+ * faster than the best case. Cycles that a branch likely lost are kept for it: else they would be
+ * laid on by the best case of what is near, or not, by which of two ways is a little more frequent.
  */
 #include "analyze/why_internal.h"
 
@@ -56,7 +57,7 @@ static void step_on(const struct why_work *w, struct walker *at)
 
 static void give(struct why_time *from, struct why_time *to)
 {
-	double room = to->seen - to->laid, part = from->hidden < room ? from->hidden : room;
+	double room = to->seen - to->laid - to->kept, part = fmin(from->hidden, room);
 
 	if (part <= 0)
 		return;
@@ -210,8 +211,10 @@ void why_lay_out(struct why_work *w)
 			t->best = best_of(w, i) * count;
 			t->laid = fmin(t->seen, t->best);
 			t->hidden = t->best - t->laid;
+			t->kept = 0;
 		}
 	}
+	why_keep_refills(w);
 	for (uint32_t i = 0; i < w->flow->ninsns; i++)
 		if (w->time[i].hidden > 0)
 			look_near(w, i);

@@ -4,6 +4,7 @@
 #include "analyze/evidence.h"
 #include "analyze/foresight.h"
 #include "analyze/residence.h"
+#include "analyze/stays.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hmap.h"
@@ -210,6 +211,8 @@ void why_machine_deinit(struct why_machine *m)
 	m->foresight = NULL;
 	residence_destroy(m->residence);
 	m->residence = NULL;
+	stays_destroy(m->stays);
+	m->stays = NULL;
 }
 
 /* Of the first cache of code, which has been twice as large since Granite Rapids. */
@@ -243,6 +246,8 @@ int why_machine_init(struct why_machine *m, struct selection *sel, struct err *e
 		rc = foresight_create(sel, &found.foresight, e);
 	if (!rc)
 		rc = residence_create(sel, (uint32_t)found.code_lines, &found.residence, e);
+	if (!rc)
+		rc = stays_create(sel, &found.stays, e);
 	if (rc)
 		why_machine_deinit(&found);
 	else

@@ -4,6 +4,8 @@
  */
 #include "analyze/why_trial.h"
 
+#include "analyze/stays.h"
+
 #include <math.h>
 
 enum cost {
@@ -35,8 +37,6 @@ enum cost {
 /* How far the likely number of mispredictions may be off. */
 #define LIKELY_LOW  0.6
 #define LIKELY_HIGH 1.4
-/* And that of lines that are gone. */
-#define LIKELY_GONE 2
 
 /* ---- how often ---- */
 
@@ -93,6 +93,18 @@ static double small_table(struct why_trial *t)
 		return INFINITY;
 	lines = 1 + (double)graph_out_degree(&f->graph, block) * p->scale / LINE;
 	return cycles_between(t) * lines < PER_LINE * DATA_LINES ? 0 : INFINITY;
+}
+
+static double data_stays(struct why_trial *t)
+{
+	const struct why_machine *m = t->work->machine;
+	struct stays_share gone;
+
+	if (!m->stays || !t->fact->loads ||
+		!stays_data(m->stays, t->work->evidence->image,
+			why_offset(t->work, t->work->flow->insns[t->insn].address), &gone))
+		return INFINITY;
+	return gone.most * MEMORY;
 }
 
 static double less_the_branch(struct why_trial *t)
@@ -269,8 +281,11 @@ static double code_miss(const struct why_trial *t)
 	return t->work->machine->hot_lines < NEAR_LINES ? CODE_MISS : CODE_FAR;
 }
 
-/* Misses of code show where nothing else can be to blame, too; and what is more than the others can
- * have cost is theirs. */
+/*
+ * Misses of code show where nothing else can be to blame, too; and what is more than the others can
+ * have cost is theirs. Where excursions saw how often the line is gone, each of these costs what it
+ * does on the chip; else each time that control comes from another line what that costs here.
+ */
 static double as_elsewhere(struct why_trial *t)
 {
 	double cost = t->front.leads ? t->work->other_line : t->work->next_line;
@@ -278,7 +293,11 @@ static double as_elsewhere(struct why_trial *t)
 
 	if (cycles_between(t) > FORGOTTEN || !(goes_far(t) || t->front.missed > 0))
 		return INFINITY;
-	return fmax(2 * t->front.fresh_line * cost, rest);
+	if (t->front.watched)
+		cost = t->front.gone_likely * why_line_cost(t->work);
+	else
+		cost *= t->front.fresh_line;
+	return fmax(2 * cost, rest);
 }
 
 /* The call itself takes some cycles, which show where it leads. */
@@ -320,11 +339,9 @@ static double pages_fit(struct why_trial *t)
 	return pages && pages < CODE_PAGES * 3 / 4 ? 0 : INFINITY;
 }
 
-/* By walks; lines do not come by chance alone. */
 static double not_gone(struct why_trial *t)
 {
-	return cycles_between(t) > FORGOTTEN ? INFINITY
-					     : LIKELY_GONE * t->front.gone * code_miss(t);
+	return cycles_between(t) > FORGOTTEN ? INFINITY : t->front.gone_most * code_miss(t);
 }
 
 static double lines_back_soon(struct why_trial *t)
@@ -432,6 +449,8 @@ static const struct why_law rules[] = {
 		"cache"),
 	RULE("small table", DCACHE, small_table,
 		"the table of a jump is used again before enough else can be to displace it"),
+	RULE("stays", DCACHE, data_stays,
+		"excursions found what it loads in the cache but for a share"),
 	RULE("less the branch", DCACHE, less_the_branch,
 		"what a predictor would get wrong before it is no miss: neither the refill, nor "
 		"the latency that shows where nothing older is under way"),
@@ -457,11 +476,11 @@ static const struct why_law rules[] = {
 		"it runs again before enough else can have run to displace it, but for the first "
 		"time in a loop"),
 	RULE("stays", ICACHE, not_gone,
-		"as often as it comes back in the walks that were seen, it is still in the cache "
-		"but for a share"),
+		"as often as it comes back in the walks that were seen, or as excursions found it, "
+		"it is still in the cache but for a share"),
 	RULE("as elsewhere", ICACHE, as_elsewhere,
 		"where memory may as well be to blame, the line costs what lines cost where it is "
-		"not"),
+		"not, or on this chip as often as excursions found it gone"),
 	RULE("less the call", ICACHE, less_the_call, "the call that leads here takes some cycles"),
 	RULE("less the call", ITLB, less_the_call, "the call that leads here takes some cycles"),
 	RULE("less the call", MISPREDICT, less_the_call,

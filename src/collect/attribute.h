@@ -19,6 +19,7 @@ struct driver_pair;
 struct driver_stack;
 struct err;
 struct excursion_edge;
+struct excursion_stay;
 struct only_result;
 struct plugin;
 struct record;
@@ -65,7 +66,7 @@ bool attribution_watch(
 
 void attribution_pair(struct attribution *a, const struct driver_pair *p);
 void attribution_excursion(struct attribution *a, const struct scout_window *w,
-	const struct excursion_edge *edges);
+	const struct excursion_edge *edges, const struct excursion_stay *stays);
 /* As contexts_steps. */
 size_t attribution_steps(const struct attribution *a, const struct stack_step **out);
 /* As contexts_stack. */

@@ -7,6 +7,7 @@
 
 enum {
 	EDGES_MOST = 256 << 10,
+	STAYS_MOST = 256 << 10,
 	KEYS_MOST = 32 << 10, /* of a group's values */
 };
 
@@ -20,10 +21,11 @@ void bursts_clear(struct bursts *b)
 {
 	for (struct burst_group *g = NULL; (g = hmap_next(&b->groups, g));) {
 		hmap_deinit(&g->edges);
+		hmap_deinit(&g->stays);
 		value_profile_destroy(g->values);
 	}
 	hmap_clear(&b->groups);
-	b->edges = 0;
+	b->edges = b->stays = 0;
 	b->refused = 0;
 }
 
@@ -39,8 +41,10 @@ struct burst_group *bursts_group(struct bursts *b, uint32_t image, uint32_t who)
 	bool fresh;
 
 	g = hmap_put(&b->groups, &key, &fresh);
-	if (fresh)
+	if (fresh) {
 		hmap_init(&g->edges, sizeof(struct burst_edge), offsetof(struct burst_edge, count));
+		hmap_init(&g->stays, sizeof(struct stay), offsetof(struct stay, kept));
+	}
 	return g;
 }
 
@@ -63,6 +67,20 @@ void bursts_edges(struct bursts *b, struct burst_group *g, uint64_t from, uint32
 	else
 		b->refused += count;
 	b->edges += fresh;
+}
+
+void bursts_stay(struct bursts *b, struct burst_group *g, const struct stay *s)
+{
+	struct stay *sum;
+	bool fresh = false;
+
+	sum = b->stays < STAYS_MOST ? hmap_put(&g->stays, s, &fresh) : hmap_get(&g->stays, s);
+	b->stays += fresh;
+	if (!sum)
+		return;
+	sum->kept += s->kept;
+	sum->gone += s->gone;
+	sum->open += s->open;
 }
 
 struct value_profile *bursts_values(struct burst_group *g)
@@ -117,6 +135,7 @@ size_t bursts_memory(const struct bursts *b)
 
 	for (const struct burst_group *g = NULL; (g = hmap_next(&b->groups, g));) {
 		bytes += g->edges.slots * (sizeof(struct burst_edge) + sizeof(uint32_t));
+		bytes += g->stays.slots * (sizeof(struct stay) + sizeof(uint32_t));
 		bytes += g->values ? value_profile_bytes(g->values) : 0;
 	}
 	return bytes;

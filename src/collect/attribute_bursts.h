@@ -1,8 +1,9 @@
 /*
  * What bursts have shown since the last flush: edges, and values when they are wanted, by image and
- * process name or process.
+ * process name or process; and what excursions have: how far away it was what instructions touched.
  *
- * Memory is bounded: edges with new keys are refused when there are too many, and counted.
+ * Memory is bounded: edges with new keys are refused when there are too many, and counted; of stays
+ * what has come so far goes on to be counted.
  */
 #ifndef CULPRIT_COLLECT_ATTRIBUTE_BURSTS_H
 #define CULPRIT_COLLECT_ATTRIBUTE_BURSTS_H
@@ -10,6 +11,7 @@
 #include "base/hmap.h"
 #include "base/vec.h"
 #include "store/pack.h"
+#include "store/stays.h"
 
 #include <stdint.h>
 
@@ -25,12 +27,13 @@ struct burst_edge {
 struct burst_group {
 	uint32_t image, who;
 	struct hmap edges; /* struct burst_edge */
+	struct hmap stays; /* struct stay */
 	struct value_profile *values;
 };
 
 struct bursts {
 	struct hmap groups; /* struct burst_group, by image and who */
-	size_t edges;
+	size_t edges, stays;
 	uint64_t refused; /* edges that found no room */
 };
 
@@ -43,6 +46,7 @@ void bursts_edge(
 	struct bursts *b, struct burst_group *g, uint64_t from, uint32_t target, uint64_t to);
 void bursts_edges(struct bursts *b, struct burst_group *g, uint64_t from, uint32_t target,
 	uint64_t to, uint64_t count);
+void bursts_stay(struct bursts *b, struct burst_group *g, const struct stay *s);
 /* The group's values, made when there are none yet. */
 struct value_profile *bursts_values(struct burst_group *g);
 

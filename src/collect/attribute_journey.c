@@ -1,11 +1,11 @@
 #include "collect/attribute_internal.h"
 
+#include "base/mem.h"
 #include "collect/burst.h"
 #include "collect/burst_plugins.h"
 #include "collect/driver.h"
 #include "collect/image_cache.h"
 #include "collect/only.h"
-#include "base/mem.h"
 #include "collect/process.h"
 #include "collect/sampler.h"
 #include "collect/scout.h"
@@ -241,13 +241,21 @@ static void take_transfer(struct journey *j, const struct excursion_edge *edge, 
 		x->transfers[x->ntransfers++] = t;
 }
 
-void attribution_excursion(
-	struct attribution *a, const struct scout_window *w, const struct excursion_edge *edges)
+static void take_stay(struct journey *j, const struct excursion_stay *s)
+{
+	struct stay stay = {
+		.is_code = s->is_code, .kept = s->kept, .gone = s->gone, .open = s->open};
+	uint32_t image = journey_place(j, s->at, &stay.offset);
+
+	if (is_wanted(j, image, stay.offset))
+		bursts_stay(&j->a->bursts, bursts_group(&j->a->bursts, image, j->who), &stay);
+}
+
+void attribution_excursion(struct attribution *a, const struct scout_window *w,
+	const struct excursion_edge *edges, const struct excursion_stay *stays)
 {
 	struct journey j = journey_of(a, w->pid, w->time);
-	struct pooled_excursion x = {.who = j.who,
-		.number = w->time,
-		.weight = w->stands_ns};
+	struct pooled_excursion x = {.who = j.who, .number = w->time, .weight = w->stands_ns};
 	size_t n = 0, k = 0;
 
 	for (uint32_t i = 0; i < SCOUT_STRETCHES; i++) {
@@ -259,6 +267,8 @@ void attribution_excursion(
 		for (size_t end = k + w->nedges[i]; k < end; k++)
 			take_transfer(&j, &edges[k], i, &x);
 	excursion_pool_add(&a->excursions, &x);
+	for (size_t i = 0; i < w->nstays; i++)
+		take_stay(&j, &stays[i]);
 }
 
 void attribution_branches(struct attribution *a, const struct sample *s,

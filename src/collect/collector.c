@@ -178,10 +178,10 @@ static void read_upcalls(struct collector *c)
 		upcall_read(c->o.upcall, sink_tuple, c);
 }
 
-static void sink_excursion(
-	void *arg, const struct scout_window *w, const struct excursion_edge *edges)
+static void sink_excursion(void *arg, const struct scout_window *w,
+	const struct excursion_edge *edges, const struct excursion_stay *stays)
 {
-	attribution_excursion(((struct collector *)arg)->attribution, w, edges);
+	attribution_excursion(((struct collector *)arg)->attribution, w, edges, stays);
 }
 
 static struct sampler_sink sink_of(struct collector *c)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- copies of code ---- */
 
@@ -38,8 +39,8 @@ static uint64_t place(struct excursion *x, const struct transplant *row, unsigne
 	return chip_place(&x->chip, row, row + n);
 }
 
-bool excursion_learn(struct excursion *x, struct excursion_copy *c, uint64_t ip,
-	const uint8_t *code, size_t n)
+bool excursion_learn(
+	struct excursion *x, struct excursion_copy *c, uint64_t ip, const uint8_t *code, size_t n)
 {
 	struct transplant row[EXCURSION_ROW];
 	size_t at = 0;
@@ -99,10 +100,25 @@ void excursion_registers(const struct excursion *x, struct user_regs_struct *out
 	const struct chip_state *s = x->chip.state;
 	const uint64_t *r = s->r;
 
-	*out = (struct user_regs_struct){.rax = r[0], .rcx = r[1], .rdx = r[2], .rbx = r[3],
-		.rsp = r[4], .rbp = r[5], .rsi = r[6], .rdi = r[7], .r8 = r[8], .r9 = r[9],
-		.r10 = r[10], .r11 = r[11], .r12 = r[12], .r13 = r[13], .r14 = r[14],
-		.r15 = r[15], .rip = x->ip, .fs_base = x->base[0], .gs_base = x->base[1]};
+	*out = (struct user_regs_struct){.rax = r[0],
+		.rcx = r[1],
+		.rdx = r[2],
+		.rbx = r[3],
+		.rsp = r[4],
+		.rbp = r[5],
+		.rsi = r[6],
+		.rdi = r[7],
+		.r8 = r[8],
+		.r9 = r[9],
+		.r10 = r[10],
+		.r11 = r[11],
+		.r12 = r[12],
+		.r13 = r[13],
+		.r14 = r[14],
+		.r15 = r[15],
+		.rip = x->ip,
+		.fs_base = x->base[0],
+		.gs_base = x->base[1]};
 	out->eflags = (s->flags >> 8 & FLAGS) | (s->flags & CHIP_OF ? FLAG_OF : 0) |
 		      (x->down ? FLAG_DF : 0);
 }
@@ -122,6 +138,23 @@ static void *pages(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+static unsigned ways_of(int size)
+{
+	long bytes = sysconf(size), ways = bytes / (long)(EXCURSION_LINE * EXCURSION_SETS);
+
+	return ways < 1 ? 8 : ways > (long)EXCURSION_WAYS ? EXCURSION_WAYS : (unsigned)ways;
+}
+
+void excursion_forget_caches(struct excursion *x)
+{
+	memset(x->data.set, 0, sizeof x->data.set);
+	memset(x->code.set, 0, sizeof x->code.set);
+	x->forgotten++;
+	x->since = 0;
+	x->nstays = 0;
+	x->line = UINT64_MAX;
+}
+
 int excursion_create(struct excursion **out, struct err *e)
 {
 	struct excursion *x = xcalloc(1, sizeof *x);
@@ -137,6 +170,12 @@ int excursion_create(struct excursion **out, struct err *e)
 	x->places = xcalloc(EXCURSION_EDGES, sizeof *x->places);
 	x->found = xcalloc(EXCURSION_EDGES, sizeof *x->found);
 	x->edges = xcalloc(EXCURSION_EDGES, sizeof *x->edges);
+	x->stay_places = xcalloc(EXCURSION_STAYS, sizeof *x->stay_places);
+	x->stays_found = xcalloc(EXCURSION_STAYS, sizeof *x->stays_found);
+	x->stays = xcalloc(EXCURSION_STAYS, sizeof *x->stays);
+	x->data.ways = ways_of(_SC_LEVEL1_DCACHE_SIZE);
+	x->code.ways = ways_of(_SC_LEVEL1_ICACHE_SIZE);
+	excursion_forget_caches(x);
 	if (!rc)
 		rc = chip_catch(&x->chip, e);
 	if (rc) {
@@ -162,6 +201,9 @@ void excursion_destroy(struct excursion *x)
 	free(x->places);
 	free(x->found);
 	free(x->edges);
+	free(x->stay_places);
+	free(x->stays_found);
+	free(x->stays);
 	free(x);
 }
 
@@ -171,7 +213,9 @@ static enum excursion_end run_part(struct excursion *x, const void *vectors, uin
 	x->nedges = 0;
 	x->done = 0;
 	x->chip.state->trapped = 0;
+	x->counts = x->since >= EXCURSION_WARM;
 	excursion_walk(x, vectors, instructions);
+	x->since += x->done;
 	for (size_t i = 0; i < x->nedges; i++)
 		x->edges[i] = x->places[x->found[i]].edge;
 	return x->end;
@@ -203,4 +247,12 @@ size_t excursion_edges(const struct excursion *x, const struct excursion_edge **
 {
 	*out = x->edges;
 	return x->nedges;
+}
+
+size_t excursion_stays(const struct excursion *x, const struct excursion_stay **out)
+{
+	for (size_t i = 0; i < x->nstays; i++)
+		x->stays[i] = x->stay_places[x->stays_found[i]].stay;
+	*out = x->stays;
+	return x->nstays;
 }

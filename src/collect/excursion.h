@@ -24,7 +24,7 @@ struct err;
 struct excursion;
 
 enum excursion_end {
-	EXCURSION_DONE, /* as many instructions as asked for */
+	EXCURSION_DONE,    /* as many instructions as asked for */
 	EXCURSION_STOPPED, /* at a system call, or what cannot be copied */
 	EXCURSION_FAULT,   /* memory that cannot be read, or a trap */
 	EXCURSION_ROOM,    /* too many pages or branches, or string operations too long */
@@ -33,6 +33,15 @@ enum excursion_end {
 /* Transfers whose target the code alone does not tell: conditional, indirect, return. */
 struct excursion_edge {
 	uint64_t from, to, count;
+};
+
+/*
+ * What an instruction loaded, or (is_code) a line of code when control came to it from another: how
+ * often it was in the first cache by then, was gone, or nobody knows (excursion_cache.h).
+ */
+struct excursion_stay {
+	uint64_t at; /* the instruction, or where the line begins */
+	uint32_t is_code, kept, gone, open;
 };
 
 /* Reads n bytes of the thread's memory within a page; 0 or negative. */
@@ -62,5 +71,12 @@ uint64_t excursion_instructions(const struct excursion *x);
 void excursion_registers(const struct excursion *x, struct user_regs_struct *out);
 const void *excursion_vectors(const struct excursion *x); /* as start.vectors */
 size_t excursion_edges(const struct excursion *x, const struct excursion_edge **out);
+
+/*
+ * Of all since the caches were forgotten, but for the first instructions, which only fill them. In
+ * no order; the list is good until the next excursion.
+ */
+void excursion_forget_caches(struct excursion *x);
+size_t excursion_stays(const struct excursion *x, const struct excursion_stay **out);
 
 #endif

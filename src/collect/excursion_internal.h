@@ -3,6 +3,7 @@
 #define CULPRIT_COLLECT_EXCURSION_INTERNAL_H
 
 #include "collect/excursion.h"
+#include "collect/excursion_cache.h"
 #include "isa/transplant.h"
 
 #include <stdbool.h>
@@ -47,10 +48,12 @@ void chip_uncatch(struct chip *c);
 
 /* ---- pages: excursion_run.c; all that is remembered of one excursion has its epoch ---- */
 
-#define EXCURSION_PAGES 4096  /* touched by one */
+#define EXCURSION_PAGES  4096  /* touched by one */
 #define EXCURSION_PLACES 16384 /* to find them in */
 #define EXCURSION_COPIES 32768 /* that are known */
 #define EXCURSION_EDGES  16384 /* places for */
+#define EXCURSION_STAYS  32768 /* places for; they are not filled beyond three quarters */
+#define EXCURSION_WARM   4000  /* instructions that only fill the caches */
 #define EXCURSION_BYTES  38    /* of instructions in a row, */
 #define EXCURSION_ROW    8     /* so many at most */
 
@@ -72,29 +75,43 @@ struct excursion_place {
 	uint64_t epoch;
 };
 
+struct excursion_stay_place {
+	struct excursion_stay stay;
+	uint64_t key, epoch;
+};
+
 struct excursion {
 	struct chip chip;
 	uint64_t ip, epoch, done, base[2];
-	uint64_t part; /* the epoch of edges */
-	bool down; /* string operations go down; */
+	uint64_t part;   /* the epoch of edges */
+	bool down;       /* string operations go down; */
 	uint64_t strung; /* what they have done, as bytes */
 	enum excursion_end end;
 	excursion_read_fn *read;
 	void *arg;
-	uint8_t *vectors;  /* of the program, while others use the chip's */
-	uint8_t *own;      /* and ours, as they are at the beginning of every program */
-	uint8_t *memory;   /* EXCURSION_PAGES of it */
+	uint8_t *vectors; /* of the program, while others use the chip's */
+	uint8_t *own;     /* and ours, as they are at the beginning of every program */
+	uint8_t *memory;  /* EXCURSION_PAGES of it */
 	size_t npages, nedges;
 	struct excursion_page *pages;
 	struct excursion_copy *copies;
 	struct excursion_place *places;
 	uint32_t *found; /* places with an edge, in the order they came */
 	struct excursion_edge *edges;
+	struct excursion_cache data, code;
+	uint64_t at, line;  /* the instruction under way, the line of code that it is in */
+	uint64_t since;     /* instructions since the caches were forgotten, */
+	uint64_t forgotten; /* and how often they were: the epoch of stays */
+	bool counts;        /* the caches are warm */
+	size_t nstays;
+	struct excursion_stay_place *stay_places;
+	uint32_t *stays_found;
+	struct excursion_stay *stays;
 };
 
 /* What n bytes of code at an address are; false: nothing that can be done. */
-bool excursion_learn(struct excursion *x, struct excursion_copy *c, uint64_t ip,
-	const uint8_t *code, size_t n);
+bool excursion_learn(
+	struct excursion *x, struct excursion_copy *c, uint64_t ip, const uint8_t *code, size_t n);
 
 /* How many instructions the first n bytes of a row are. */
 unsigned excursion_count(const struct excursion_copy *c, size_t n);

@@ -103,6 +103,69 @@ static inline void copy_bytes(uint8_t *to, const uint8_t *from, unsigned n)
 		*(volatile uint8_t *)to = *from;
 }
 
+/* ---- caches ---- */
+
+static void count_stay(struct excursion *x, uint64_t at, bool code, enum excursion_found found)
+{
+	uint64_t key = at << 1 | code;
+	struct excursion_stay_place *p = &x->stay_places[scatter(key) % EXCURSION_STAYS];
+
+	while (p->epoch == x->forgotten && p->key != key)
+		if (++p == x->stay_places + EXCURSION_STAYS)
+			p = x->stay_places;
+	if (p->epoch != x->forgotten) {
+		if (x->nstays == EXCURSION_STAYS / 4 * 3)
+			return;
+		x->stays_found[x->nstays++] = (uint32_t)(p - x->stay_places);
+		p->epoch = x->forgotten;
+		p->key = key;
+		p->stay.at = at;
+		p->stay.is_code = code;
+		p->stay.kept = p->stay.gone = p->stay.open = 0;
+	}
+	p->stay.kept += found == EXCURSION_KEPT;
+	p->stay.gone += found == EXCURSION_GONE;
+	p->stay.open += found == EXCURSION_OPEN;
+}
+
+/* What lies in two lines is as far away as the farther one. */
+static inline enum excursion_found touch_data(struct excursion *x, uint64_t address, unsigned n)
+{
+	uint64_t first = address / EXCURSION_LINE, last = (address + n - 1) / EXCURSION_LINE;
+	enum excursion_found found = excursion_touch(&x->data, first), other;
+
+	if (last == first)
+		return found;
+	other = excursion_touch(&x->data, last);
+	return other > found ? other : found;
+}
+
+static inline void load_line(struct excursion *x, uint64_t address, unsigned n)
+{
+	enum excursion_found found = touch_data(x, address, n);
+
+	if (x->counts)
+		count_stay(x, x->at, false, found);
+}
+
+static inline void fetch_lines(struct excursion *x, const struct excursion_copy *c)
+{
+	uint64_t last = (c->ip + c->nbytes - 1) / EXCURSION_LINE;
+
+	for (uint64_t line = c->ip / EXCURSION_LINE; line <= last; line++) {
+		enum excursion_found found;
+
+		if (line == x->line)
+			continue;
+		x->line = line;
+		found = excursion_touch(&x->code, line);
+		if (x->counts)
+			count_stay(x, line * EXCURSION_LINE, true, found);
+	}
+}
+
+/* ---- what is loaded and stored ---- */
+
 static bool get_over(struct excursion *x, uint64_t address, void *to, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -119,6 +182,7 @@ static inline bool get(struct excursion *x, uint64_t address, void *to, unsigned
 {
 	const uint8_t *p;
 
+	load_line(x, address, n);
 	if (address % PAGE + n > PAGE)
 		return get_over(x, address, to, n);
 	p = place_of(x, address);
@@ -143,6 +207,7 @@ static inline bool put(struct excursion *x, uint64_t address, const void *from, 
 {
 	uint8_t *p;
 
+	touch_data(x, address, n);
 	if (address % PAGE + n > PAGE)
 		return put_over(x, address, from, n);
 	p = place_of(x, address);
@@ -188,8 +253,7 @@ static inline bool run_with_memory(struct excursion *x, const struct excursion_c
 
 	if (t->loads && !get(x, address, x->chip.state->operand, t->size))
 		return false;
-	return run_copy(x, c) &&
-	       (!t->stores || put(x, address, x->chip.state->operand, t->size));
+	return run_copy(x, c) && (!t->stores || put(x, address, x->chip.state->operand, t->size));
 }
 
 /* Bytes of an instruction may have changed since it was learnt. */
@@ -312,7 +376,8 @@ static bool is_taken(struct chip_state *s, unsigned condition)
 	if (condition == TRANSPLANT_RCXZ)
 		return !s->r[RCX];
 	s->r[RCX]--;
-	return s->r[RCX] && (condition == TRANSPLANT_LOOP || zero == (condition == TRANSPLANT_LOOPE));
+	return s->r[RCX] &&
+	       (condition == TRANSPLANT_LOOP || zero == (condition == TRANSPLANT_LOOPE));
 }
 
 static bool push(struct excursion *x, uint64_t value)
@@ -593,10 +658,12 @@ static void walk(struct excursion *x, uint64_t instructions)
 {
 	while (x->done < instructions) {
 		const struct excursion_copy *c = copy_at(x, x->ip);
-		uint64_t at = x->ip;
 
+		x->at = x->ip;
+		if (c)
+			fetch_lines(x, c);
 		if (!c || !step(x, c)) {
-			x->ip = at;
+			x->ip = x->at;
 			if (x->chip.state->trapped)
 				pass_some(x, c);
 			return;

@@ -8,18 +8,19 @@
 #include "collect/attribute_bursts.h"
 #include "collect/attribute_sums.h"
 #include "collect/contexts.h"
+#include "collect/excursion_pool.h"
 #include "collect/image_cache.h"
 #include "collect/progress.h"
-#include "collect/excursion_pool.h"
 #include "collect/walk_pool.h"
 #include "image/image.h"
 #include "store/anchors.h"
 #include "store/contexts.h"
 #include "store/edges.h"
+#include "store/excursions.h"
 #include "store/paces.h"
 #include "store/pack.h"
+#include "store/stays.h"
 #include "store/store.h"
-#include "store/excursions.h"
 #include "store/walks.h"
 #include "values/values.h"
 #include "values/values_pack.h"
@@ -475,6 +476,21 @@ static int write_excursions(
 	return r;
 }
 
+static int write_stays(
+	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
+{
+	_cleanup_free_ struct stay *list = xcalloc(g->stays.n + 1, sizeof *list);
+	struct buf packed = {0};
+	size_t n = 0;
+
+	for (const struct stay *s = NULL; (s = hmap_next(&g->stays, s));)
+		list[n++] = *s;
+	if (!n)
+		return 0;
+	stays_pack(list, stays_settle(list, n), &packed);
+	return add_profile(f, g->image, g->who, ids, &blob_stay, &packed, e);
+}
+
 static int write_group(
 	const struct flush *f, const struct burst_group *g, int64_t *ids, struct err *e)
 {
@@ -489,6 +505,8 @@ static int write_group(
 		r = write_walks(f, g, ids, e);
 	if (r == 0)
 		r = write_excursions(f, g, ids, e);
+	if (r == 0)
+		r = write_stays(f, g, ids, e);
 	if (r < 0 || !g->values)
 		return r;
 	value_profile_pack(g->values, &packed);

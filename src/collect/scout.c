@@ -19,8 +19,8 @@ struct scout {
 	pid_t pid;
 	int link;
 	volatile struct scout_statistics *stats; /* it writes them */
-	struct buf come; /* and not yet taken */
-	bool stopped, ended; /* as it was told; before */
+	struct buf come;                         /* and not yet taken */
+	bool stopped, ended;                     /* as it was told; before */
 };
 
 /* All of a message, or as much as there is until it ends. */
@@ -72,8 +72,8 @@ static int start(struct scout *s, const struct scout_options *o, struct err *e)
 int scout_create(const struct scout_options *o, struct scout **out, struct err *e)
 {
 	struct scout *s = xcalloc(1, sizeof *s);
-	void *shared = mmap(NULL, sizeof *s->stats, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *shared = mmap(
+		NULL, sizeof *s->stats, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int rc;
 
 	s->link = -1;
@@ -148,19 +148,23 @@ static size_t count_edges(const struct scout_window *w)
 void scout_read(struct scout *s, uint64_t before, scout_fn *fn, void *arg)
 {
 	struct scout_window w;
-	size_t at = 0, size;
+	size_t at = 0, size, behind;
 
 	scout_service(s);
 	while (s->come.n - at >= sizeof w) {
 		memcpy(&w, s->come.p + at, sizeof w);
 		size = count_edges(&w) * sizeof(struct excursion_edge);
-		if (w.time >= before || s->come.n - at - sizeof w < size)
+		behind = w.nstays * sizeof(struct excursion_stay);
+		if (w.time >= before || s->come.n - at - sizeof w < size + behind)
 			break;
 		_cleanup_free_ struct excursion_edge *edges = xmalloc(size + 1);
+		_cleanup_free_ struct excursion_stay *stays = xmalloc(behind + 1);
 
-		memcpy(edges, s->come.p + at + sizeof w, size);
-		fn(arg, &w, edges);
-		at += sizeof w + size;
+		at += sizeof w;
+		memcpy(edges, s->come.p + at, size);
+		memcpy(stays, s->come.p + at + size, behind);
+		fn(arg, &w, edges, stays);
+		at += size + behind;
 	}
 	if (at)
 		memmove(s->come.p, s->come.p + at, s->come.n - at);

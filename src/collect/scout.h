@@ -44,14 +44,15 @@ struct scout_window {
 	uint64_t stands_ns; /* of the time that was sampled */
 	uint64_t instructions[SCOUT_STRETCHES];
 	uint64_t nedges[SCOUT_STRETCHES]; /* one after the other */
+	uint64_t nstays;
 };
 
 /* To be called now and then: what has been seen waits here until it is read. */
 void scout_service(struct scout *s);
 
 /* What has been seen before a time; each transfer of a window is there once. */
-typedef void scout_fn(
-	void *arg, const struct scout_window *w, const struct excursion_edge *edges);
+typedef void scout_fn(void *arg, const struct scout_window *w, const struct excursion_edge *edges,
+	const struct excursion_stay *stays);
 void scout_read(struct scout *s, uint64_t before, scout_fn *fn, void *arg);
 
 struct scout_statistics {

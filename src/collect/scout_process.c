@@ -22,7 +22,7 @@
  * with exact counts the ways of branches in windows of 20,000 were nearer to the truth than in
  * those of 5,000, by a third to a half (bench/RESULTS.md).
  */
-#define WINDOW 20000
+#define WINDOW  20000
 #define STRETCH (WINDOW / SCOUT_STRETCHES)
 /* System calls that a window may go through: each takes the thread away for a while. */
 #define CALLS_MOST 32
@@ -103,11 +103,15 @@ static void settle(struct scouting *s, unsigned stretch)
 
 static void tell(struct scouting *s, const struct scout_tick *of)
 {
+	const struct excursion_stay *stays;
+
+	s->window.nstays = excursion_stays(s->excursion, &stays);
 	s->window.pid = of->pid;
 	s->window.tid = of->tid;
 	s->window.time = of->time;
 	say(s, &s->window, sizeof s->window);
 	say(s, s->edges.p, s->edges.n * sizeof *s->edges.p);
+	say(s, stays, s->window.nstays * sizeof *stays);
 }
 
 /* ---- a window ---- */
@@ -116,6 +120,7 @@ static void begin_window(struct scouting *s)
 {
 	s->window = (struct scout_window){0};
 	s->edges.n = s->first = 0;
+	excursion_forget_caches(s->excursion);
 }
 
 static uint64_t take_edges(struct scouting *s)
@@ -129,7 +134,8 @@ static uint64_t take_edges(struct scouting *s)
 }
 
 /* From where the thread is, to the end of the window or as far as it goes; returns how far that
- * is. An excursion may go a few instructions further than asked: the next stretch has as many less. */
+ * is. An excursion may go a few instructions further than asked: the next stretch has as many less.
+ */
 static uint64_t walk(struct scouting *s, struct excursion_start *start, uint64_t done)
 {
 	bool begun = false;
@@ -291,7 +297,8 @@ _Noreturn void scout_process(
 	sigset_t most;
 
 	prctl(PR_SET_NAME, "culprit-scout");
-	sigfillset(&most); /* excursion_create lets through those that copies of instructions raise */
+	sigfillset(
+		&most); /* excursion_create lets through those that copies of instructions raise */
 	sigprocmask(SIG_SETMASK, &most, NULL);
 	scout_threads_listen();
 	hello.code = set_up(o, &s, &e);

@@ -4,12 +4,13 @@
 #include "store/contexts.h"
 #include "store/edges.h"
 #include "store/exact.h"
-#include "store/paths.h"
-#include "store/store_internal.h"
-#include "store/objects.h"
-#include "store/traces.h"
-#include "store/paces.h"
 #include "store/excursions.h"
+#include "store/objects.h"
+#include "store/paces.h"
+#include "store/paths.h"
+#include "store/stays.h"
+#include "store/store_internal.h"
+#include "store/traces.h"
 #include "store/walks.h"
 
 #include <errno.h>
@@ -219,7 +220,8 @@ static int open_writer(struct store *s, struct err *e)
 	if (r)
 		return r;
 	use_log(s);
-	/* A small cache: a writer appends blobs and hardly reads, and the daemon's memory is counted. */
+	/* A small cache: a writer appends blobs and hardly reads, and the daemon's memory is
+	 * counted. */
 	return db_exec(s,
 		"PRAGMA secure_delete=FAST; PRAGMA cache_size=-512; "
 		"PRAGMA journal_size_limit=" LOG_BYTES,
@@ -262,6 +264,7 @@ int store_open(const char *path, enum store_mode mode, struct store **out, struc
 	store_register(s, &blob_excursion);
 	store_register(s, &blob_pace);
 	store_register(s, &blob_turns);
+	store_register(s, &blob_stay);
 	store_register(s, &blob_exact);
 	store_register(s, &blob_path);
 	store_register(s, &blob_context);

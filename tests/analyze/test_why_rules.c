@@ -2,8 +2,10 @@
  * Every rule that acquits: a small loop in which the culprit is guilty, and one in which it is not.
  */
 #include "analyze/residence.h"
+#include "analyze/stays.h"
 #include "analyze/walk_scene.h"
 #include "analyze/why_rig.h"
+#include "store/stays.h"
 
 #define ROUNDS  1e6
 #define ENTRIES 1e3
@@ -394,6 +396,52 @@ static void test_icache_stays(void **state)
 	}
 }
 
+/* An image of which excursions saw one place, so often there and so often gone. */
+static void watch(struct rig *r, struct walk_scene *sc, struct stay seen)
+{
+	struct buf data = {0};
+
+	stays_pack(&seen, 1, &data);
+	walk_scene_open_with(sc, &blob_stay, &data);
+	buf_deinit(&data);
+	r->image.kind = IMAGE_ELF;
+	r->image.path = WALK_IMAGE;
+	assert_int_equal(stays_create(sc->sel, &r->machine.stays, &sc->e), 0);
+}
+
+static void forget_watched(struct rig *r, struct walk_scene *sc)
+{
+	stays_destroy(r->machine.stays);
+	rig_close(r);
+	walk_scene_close(sc);
+}
+
+static void test_watched(void **state)
+{
+	struct walk_scene sc;
+	struct rig r;
+
+	(void)state;
+	for (unsigned gone = 0; gone < 2; gone++) {
+		uint64_t missed = gone * 90000, kept = 100000 - missed, at;
+
+		/* stays: data */
+		open_loop(&r, LOOP("mov (%rdx), %rdx\n"));
+		at = r.evidence.flow->insns[1].address;
+		watch(&r, &sc, (struct stay){at, 0, kept, missed, 0});
+		check(&r, &(struct expected){NULL, 1, 300, CULPRIT_DCACHE, gone});
+		forget_watched(&r, &sc);
+
+		/* stays: code */
+		open_line(&r, lines);
+		make_large(&r);
+		at = r.evidence.flow->insns[first_in(&r, 64)].address;
+		watch(&r, &sc, (struct stay){at / 64 * 64, 1, kept, missed, 0});
+		check(&r, &(struct expected){NULL, first_in(&r, 64), 15, CULPRIT_ICACHE, gone});
+		forget_watched(&r, &sc);
+	}
+}
+
 static void test_itlb(void **state)
 {
 	/* The procedure begins a line before the end of a page. */
@@ -543,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_mispredict),
 		cmocka_unit_test(test_icache),
 		cmocka_unit_test(test_icache_stays),
+		cmocka_unit_test(test_watched),
 		cmocka_unit_test(test_itlb),
 		cmocka_unit_test(test_frontend),
 		cmocka_unit_test(test_callee),
