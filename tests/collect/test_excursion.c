@@ -91,6 +91,69 @@ static struct user_regs_struct run(
 	return r;
 }
 
+/* ---- caches ---- */
+
+static const struct excursion_stay *stay_at(
+	const struct excursion_stay *list, size_t n, uint64_t at, bool is_code)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].at == at && list[i].is_code == is_code)
+			return &list[i];
+	return NULL;
+}
+
+/* One load stays where it is, one goes on by a page, and so is in the same set each time. */
+static void test_stays(void **state)
+{
+	enum { TURNS = 1500, INSTRUCTIONS = 5, FIRST = 900, LATER = TURNS - FIRST };
+	struct program *p = *state;
+	const struct excursion_stay *list, *same, *next;
+	size_t n;
+
+	/* mov (%rbx),%rax; mov (%rsi),%rdx; add $4096,%rsi; dec %rcx; jne; syscall */
+	code(p, "48 8b 03 48 8b 16 48 81 c6 00 10 00 00 48 ff c9 75 ee 0f 05");
+	p->start.registers.rbx = CODE + 0x10000 + 320;
+	p->start.registers.rsi = CODE + 0x10000;
+	p->start.registers.rcx = TURNS;
+	run(p, FIRST * INSTRUCTIONS, EXCURSION_DONE);
+	assert_int_equal(excursion_stays(p->x, &list), 0); /* caches are filled at first */
+	excursion_go_on(p->x, TURNS * INSTRUCTIONS);
+	n = excursion_stays(p->x, &list);
+	same = stay_at(list, n, CODE, false);
+	next = stay_at(list, n, CODE + 3, false);
+	assert_non_null(same);
+	assert_non_null(next);
+	assert_int_equal(same->kept, LATER);
+	assert_int_equal(same->gone + same->open, 0);
+	assert_int_equal(next->gone, LATER);
+	assert_int_equal(next->kept + next->open, 0);
+	assert_null(stay_at(list, n, CODE, true)); /* nobody came from another line */
+	excursion_forget_caches(p->x);
+	assert_int_equal(excursion_stays(p->x, &list), 0);
+}
+
+/* Two lines of code, of which one calls the other. */
+static void test_stays_of_code(void **state)
+{
+	enum { TURNS = 2000, INSTRUCTIONS = 4 };
+	struct program *p = *state;
+	const struct excursion_stay *list, *far;
+	size_t n;
+
+	/* call far; dec %rcx; jne; syscall; far: ret */
+	code(p, "e8 7b 00 00 00 48 ff c9 75 f6 0f 05");
+	p->memory[128] = 0xc3;
+	p->start.registers.rcx = TURNS;
+	run(p, TURNS / 2 * INSTRUCTIONS, EXCURSION_DONE);
+	excursion_go_on(p->x, TURNS * INSTRUCTIONS);
+	n = excursion_stays(p->x, &list);
+	far = stay_at(list, n, CODE + 128, true);
+	assert_non_null(far);
+	assert_int_equal(far->kept, TURNS - TURNS / 2);
+	assert_int_equal(far->gone + far->open, 0);
+	assert_non_null(stay_at(list, n, CODE, true));
+}
+
 /* ---- copies ---- */
 
 /* More rows of additions than there is room for copies of, twice. */
@@ -284,6 +347,8 @@ static void test_traps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_stays, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stays_of_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_more_code_than_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_code_that_is_come_back_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_strings, set_up, tear_down),
