@@ -17,7 +17,7 @@
 struct visits {
 	uint64_t image; /* its key */
 	uint64_t place; /* twice the offset, and 1 for code */
-	double kept, gone, open;
+	double kept, gone;
 };
 
 struct stays {
@@ -33,12 +33,11 @@ static int read_stays(void *arg, const struct store_profile *p)
 	int rc = stay_reader_init(&reader, p->data, p->size);
 
 	while (!rc && (rc = stay_reader_next(&reader, &stay)) > 0) {
-		struct visits key = {s->key, stay.offset << 1 | stay.is_code, 0, 0, 0};
+		struct visits key = {s->key, stay.offset << 1 | stay.is_code, 0, 0};
 		struct visits *v = hmap_put(&s->visits, &key, NULL);
 
 		v->kept += (double)stay.kept;
 		v->gone += (double)stay.gone;
-		v->open += (double)stay.open;
 		rc = 0;
 	}
 	return rc;
@@ -78,16 +77,15 @@ static bool find(const struct stays *s, const struct selected_image *im, uint64_
 {
 	struct visits key = {.place = place};
 	const struct visits *v;
-	double n, most;
+	double n;
 
 	key.image = edge_image_key(im->kind, &im->identity, im->path);
 	v = hmap_get(&s->visits, &key);
-	n = v ? v->kept + v->gone + v->open : 0;
+	n = v ? v->kept + v->gone : 0;
 	if (n < LEAST)
 		return false;
-	most = v->gone + v->open;
-	out->likely = (v->gone + v->open / 2) / n;
-	out->most = fmin(1, (most + ERRORS * sqrt(most) + MORE) / n);
+	out->likely = v->gone / n;
+	out->most = fmin(1, (v->gone + ERRORS * sqrt(v->gone) + MORE) / n);
 	return true;
 }
 

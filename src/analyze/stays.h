@@ -1,9 +1,6 @@
 /*
  * What stays in the first caches, by the excursions of a selection (store/stays.h): how often what
  * an instruction loads, or a line of code, is gone when it is needed.
- *
- * An excursion begins with empty caches: what was not found while they filled may have been there,
- * and likely half of it was.
  */
 #ifndef CULPRIT_ANALYZE_STAYS_H
 #define CULPRIT_ANALYZE_STAYS_H

@@ -294,7 +294,8 @@ static double as_elsewhere(struct why_trial *t)
 	if (cycles_between(t) > FORGOTTEN || !(goes_far(t) || t->front.missed > 0))
 		return INFINITY;
 	if (t->front.watched)
-		cost = t->front.gone_likely * why_line_cost(t->work);
+		cost = t->front.gone_likely *
+		       (why_line_cost(t->work) + fmin(1, t->front.likely / REFILL) * code_miss(t));
 	else
 		cost *= t->front.fresh_line;
 	return fmax(2 * cost, rest);

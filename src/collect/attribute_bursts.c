@@ -80,7 +80,6 @@ void bursts_stay(struct bursts *b, struct burst_group *g, const struct stay *s)
 		return;
 	sum->kept += s->kept;
 	sum->gone += s->gone;
-	sum->open += s->open;
 }
 
 struct value_profile *bursts_values(struct burst_group *g)

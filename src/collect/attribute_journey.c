@@ -243,8 +243,7 @@ static void take_transfer(struct journey *j, const struct excursion_edge *edge, 
 
 static void take_stay(struct journey *j, const struct excursion_stay *s)
 {
-	struct stay stay = {
-		.is_code = s->is_code, .kept = s->kept, .gone = s->gone, .open = s->open};
+	struct stay stay = {.is_code = s->is_code, .kept = s->kept, .gone = s->gone};
 	uint32_t image = journey_place(j, s->at, &stay.offset);
 
 	if (is_wanted(j, image, stay.offset))

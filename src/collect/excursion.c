@@ -138,17 +138,10 @@ static void *pages(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static unsigned ways_of(int size)
-{
-	long bytes = sysconf(size), ways = bytes / (long)(EXCURSION_LINE * EXCURSION_SETS);
-
-	return ways < 1 ? 8 : ways > (long)EXCURSION_WAYS ? EXCURSION_WAYS : (unsigned)ways;
-}
-
 void excursion_forget_caches(struct excursion *x)
 {
-	memset(x->data.set, 0, sizeof x->data.set);
-	memset(x->code.set, 0, sizeof x->code.set);
+	excursion_cache_forget(&x->data);
+	excursion_cache_forget(&x->code);
 	x->forgotten++;
 	x->since = 0;
 	x->nstays = 0;
@@ -173,8 +166,8 @@ int excursion_create(struct excursion **out, struct err *e)
 	x->stay_places = xcalloc(EXCURSION_STAYS, sizeof *x->stay_places);
 	x->stays_found = xcalloc(EXCURSION_STAYS, sizeof *x->stays_found);
 	x->stays = xcalloc(EXCURSION_STAYS, sizeof *x->stays);
-	x->data.ways = ways_of(_SC_LEVEL1_DCACHE_SIZE);
-	x->code.ways = ways_of(_SC_LEVEL1_ICACHE_SIZE);
+	excursion_cache_init(&x->data, sysconf(_SC_LEVEL1_DCACHE_SIZE));
+	excursion_cache_init(&x->code, sysconf(_SC_LEVEL1_ICACHE_SIZE));
 	excursion_forget_caches(x);
 	if (!rc)
 		rc = chip_catch(&x->chip, e);

@@ -37,11 +37,11 @@ struct excursion_edge {
 
 /*
  * What an instruction loaded, or (is_code) a line of code when control came to it from another: how
- * often it was in the first cache by then, was gone, or nobody knows (excursion_cache.h).
+ * often it was in the first cache by then, or was gone (excursion_cache.h).
  */
 struct excursion_stay {
 	uint64_t at; /* the instruction, or where the line begins */
-	uint32_t is_code, kept, gone, open;
+	uint32_t is_code, kept, gone;
 };
 
 /* Reads n bytes of the thread's memory within a page; 0 or negative. */

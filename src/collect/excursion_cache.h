@@ -1,13 +1,16 @@
 /*
  * A first cache as an excursion fills it: sets of lines, where the line used longest ago makes
- * room. What it held when the excursion began nobody knows; so what is not found may have been
- * there until its set has been filled.
+ * room.
  *
- * For code that may not use vector registers, as the walk of an excursion.
+ * What it held when the excursion began nobody knows. What is not found in a set that has not been
+ * filled since may have been there, or not: that is drawn, by how often lines that were not among
+ * as many others turned out to be gone where it could be told (an estimator of survival: Kaplan and
+ * Meier 1958, with depths in a set for times, and what nobody knows for those lost from sight).
  */
 #ifndef CULPRIT_COLLECT_EXCURSION_CACHE_H
 #define CULPRIT_COLLECT_EXCURSION_CACHE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -20,32 +23,53 @@
 
 struct excursion_cache {
 	unsigned ways;
-	uint64_t set[EXCURSION_SETS]
-		    [EXCURSION_WAYS]; /* lines + 1, the last used first; 0: unknown */
+	/* Lines + 1, the last used first; 0: unknown. */
+	uint64_t set[EXCURSION_SETS][EXCURSION_WAYS];
+	/* How often lines were found with so many others before them, and were not among so many.
+	 */
+	uint64_t found[EXCURSION_WAYS], missed[EXCURSION_WAYS + 1];
+	/* How likely the latter are gone, of 2^32. */
+	uint64_t gone[EXCURSION_WAYS];
+	uint64_t random;
 };
 
-enum excursion_found { /* the worse the higher */
-	EXCURSION_KEPT,
-	EXCURSION_OPEN, /* nobody knows */
-	EXCURSION_GONE,
-};
+/* For so many bytes. */
+void excursion_cache_init(struct excursion_cache *c, long bytes);
+/* Nothing is known of what it holds; what lines do is remembered, the latest best. */
+void excursion_cache_forget(struct excursion_cache *c);
 
-static inline enum excursion_found excursion_touch(struct excursion_cache *c, uint64_t line)
+static inline bool excursion_draw(struct excursion_cache *c, unsigned known)
+{
+	c->random = c->random * 6364136223846793005u + 1442695040888963407u;
+	return c->random >> 32 < c->gone[known];
+}
+
+/*
+ * Whether a line is gone; it is there from now on. For code that may not use vector registers, as
+ * the walk of an excursion.
+ */
+static inline bool excursion_touch(struct excursion_cache *c, uint64_t line)
 {
 	uint64_t *way = c->set[line % EXCURSION_SETS], name = line + 1, before = *way;
+	unsigned known = 0;
 
-	if (before == name)
-		return EXCURSION_KEPT;
+	if (before == name) {
+		c->found[0]++;
+		return false;
+	}
 	*way = name;
-	for (unsigned i = 1; before && i < c->ways; i++) {
-		uint64_t here = way[i];
+	while (before && ++known < c->ways) {
+		uint64_t here = way[known];
 
-		way[i] = before;
-		if (here == name)
-			return EXCURSION_KEPT;
+		way[known] = before;
+		if (here == name) {
+			c->found[known]++;
+			return false;
+		}
 		before = here;
 	}
-	return before ? EXCURSION_GONE : EXCURSION_OPEN;
+	c->missed[known]++;
+	return known == c->ways || excursion_draw(c, known);
 }
 
 #endif

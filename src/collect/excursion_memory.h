@@ -101,7 +101,7 @@ static inline void copy_bytes(uint8_t *to, const uint8_t *from, unsigned n)
 
 /* ---- caches ---- */
 
-static void count_stay(struct excursion *x, uint64_t at, bool code, enum excursion_found found)
+static void count_stay(struct excursion *x, uint64_t at, bool code, bool gone)
 {
 	uint64_t key = at << 1 | code;
 	struct excursion_stay_place *p = &x->stay_places[scatter(key) % EXCURSION_STAYS];
@@ -117,31 +117,27 @@ static void count_stay(struct excursion *x, uint64_t at, bool code, enum excursi
 		p->key = key;
 		p->stay.at = at;
 		p->stay.is_code = code;
-		p->stay.kept = p->stay.gone = p->stay.open = 0;
+		p->stay.kept = p->stay.gone = 0;
 	}
-	p->stay.kept += found == EXCURSION_KEPT;
-	p->stay.gone += found == EXCURSION_GONE;
-	p->stay.open += found == EXCURSION_OPEN;
+	p->stay.kept += !gone;
+	p->stay.gone += gone;
 }
 
-/* What lies in two lines is as far away as the farther one. */
-static inline enum excursion_found touch_data(struct excursion *x, uint64_t address, unsigned n)
+/* What lies in two lines is gone if one of them is. */
+static inline bool touch_data(struct excursion *x, uint64_t address, unsigned n)
 {
 	uint64_t first = address / EXCURSION_LINE, last = (address + n - 1) / EXCURSION_LINE;
-	enum excursion_found found = excursion_touch(&x->data, first), other;
+	bool gone = excursion_touch(&x->data, first);
 
-	if (last == first)
-		return found;
-	other = excursion_touch(&x->data, last);
-	return other > found ? other : found;
+	return last == first ? gone : excursion_touch(&x->data, last) || gone;
 }
 
 static inline void load_line(struct excursion *x, uint64_t address, unsigned n)
 {
-	enum excursion_found found = touch_data(x, address, n);
+	bool gone = touch_data(x, address, n);
 
 	if (x->counts)
-		count_stay(x, x->at, false, found);
+		count_stay(x, x->at, false, gone);
 }
 
 /* What string operations do at once. */
@@ -161,14 +157,14 @@ static inline void fetch_lines(struct excursion *x, const struct excursion_copy 
 	uint64_t last = (c->ip + c->nbytes - 1) / EXCURSION_LINE;
 
 	for (uint64_t line = c->ip / EXCURSION_LINE; line <= last; line++) {
-		enum excursion_found found;
+		bool gone;
 
 		if (line == x->line)
 			continue;
 		x->line = line;
-		found = excursion_touch(&x->code, line);
+		gone = excursion_touch(&x->code, line);
 		if (x->counts)
-			count_stay(x, line * EXCURSION_LINE, true, found);
+			count_stay(x, line * EXCURSION_LINE, true, gone);
 	}
 }
 

@@ -14,13 +14,12 @@
  *     uleb    twice the offset less the one before's, and 1 more for code
  *     uleb    kept
  *     uleb    gone
- *     uleb    open
  *
  * 1. Stays ascend: where the offset is that of the one before, this one is code and that one data.
  * 2. Something is not 0.
  * 3. The last stay ends the blob.
  */
-#define STAY_LEAST 4 /* bytes of a stay */
+#define STAY_LEAST 3 /* bytes of a stay */
 
 /* Sums that no longer fit stay at the most that does. */
 static uint64_t add(uint64_t a, uint64_t b)
@@ -32,7 +31,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 
 static uint64_t sum_of(const struct stay *s)
 {
-	return add(add(s->kept, s->gone), s->open);
+	return add(s->kept, s->gone);
 }
 
 static int by_place(const void *a, const void *b)
@@ -57,7 +56,6 @@ size_t stays_settle(struct stay *list, size_t n)
 		}
 		list[kept - 1].kept = add(list[kept - 1].kept, list[i].kept);
 		list[kept - 1].gone = add(list[kept - 1].gone, list[i].gone);
-		list[kept - 1].open = add(list[kept - 1].open, list[i].open);
 	}
 	return kept;
 }
@@ -72,7 +70,6 @@ void stays_pack(const struct stay *list, size_t n, struct buf *out)
 			(list[i].offset - (i ? list[i - 1].offset : 0)) << 1 | list[i].is_code);
 		buf_uleb(out, list[i].kept);
 		buf_uleb(out, list[i].gone);
-		buf_uleb(out, list[i].open);
 	}
 }
 
@@ -98,7 +95,6 @@ int stay_reader_next(struct stay_reader *r, struct stay *out)
 	s.is_code = place & 1;
 	s.kept = cursor_uleb(&r->at);
 	s.gone = cursor_uleb(&r->at);
-	s.open = cursor_uleb(&r->at);
 	if (r->at.failed || !sum_of(&s) ||
 		__builtin_add_overflow(r->last.offset, place >> 1, &s.offset) || s.offset >> 63 ||
 		(r->begun && by_place(&r->last, &s) >= 0))

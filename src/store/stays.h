@@ -19,10 +19,8 @@ struct buf;
 
 struct stay {
 	uint64_t offset;
-	uint64_t is_code; /* 0 or 1 */
-	/* Times that it was there, was not, or nobody knows: the excursion had just begun. Not all
-	 * are 0. */
-	uint64_t kept, gone, open;
+	uint64_t is_code;    /* 0 or 1 */
+	uint64_t kept, gone; /* times that it was there, and was not; not both are 0 */
 };
 
 /* Registered by the store; its weight is the sum of all times. */

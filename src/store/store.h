@@ -179,10 +179,12 @@ int store_processes(struct store *s, store_process_fn *fn, void *arg, struct err
 
 /*
  * What a type of blob can do. `pc` (pack.h), `edge` (edges.h), `anchor` (anchors.h), `walk`
- * (walks.h), `pace` (paces.h), `exact` (exact.h), `path` (paths.h), `context`, `pathmap` (contexts.h) and
- * `command` (commands.h) are registered by the store; other profilers bring theirs. merge appends
- * a + b to out; check returns 0 or -EBADMSG; weight is the number of samples. Profiles of a type
- * that is not registered are kept as they are; they are read with a type that has only a name.
+ * (walks.h), `pace` and `turns` (paces.h), `excursion` (excursions.h), `stay` (stays.h), `exact`
+ * (exact.h), `path` (paths.h), `context`, `pathmap` (contexts.h), `trace` (traces.h), `objects`
+ * (objects.h) and `command` (commands.h) are registered by the store; other profilers bring theirs.
+ * merge appends a + b to out; check returns 0 or -EBADMSG; weight is the number of samples.
+ * Profiles of a type that is not registered are kept as they are; they are read with a type that
+ * has only a name.
  */
 struct blob_type {
 	const char *name;

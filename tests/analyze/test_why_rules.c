@@ -428,7 +428,7 @@ static void test_watched(void **state)
 		/* stays: data */
 		open_loop(&r, LOOP("mov (%rdx), %rdx\n"));
 		at = r.evidence.flow->insns[1].address;
-		watch(&r, &sc, (struct stay){at, 0, kept, missed, 0});
+		watch(&r, &sc, (struct stay){at, 0, kept, missed});
 		check(&r, &(struct expected){NULL, 1, 300, CULPRIT_DCACHE, gone});
 		forget_watched(&r, &sc);
 
@@ -436,7 +436,7 @@ static void test_watched(void **state)
 		open_line(&r, lines);
 		make_large(&r);
 		at = r.evidence.flow->insns[first_in(&r, 64)].address;
-		watch(&r, &sc, (struct stay){at / 64 * 64, 1, kept, missed, 0});
+		watch(&r, &sc, (struct stay){at / 64 * 64, 1, kept, missed});
 		check(&r, &(struct expected){NULL, first_in(&r, 64), 15, CULPRIT_ICACHE, gone});
 		forget_watched(&r, &sc);
 	}

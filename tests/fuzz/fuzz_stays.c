@@ -20,7 +20,7 @@ static bool read_stays(const uint8_t *p, size_t n, stay_list *out)
 	int got = stay_reader_init(&r, p, n);
 
 	while (!got && (got = stay_reader_next(&r, &stay)) > 0) {
-		require(stay.kept || stay.gone || stay.open);
+		require(stay.kept || stay.gone);
 		require(stay.is_code <= 1 && !(stay.offset >> 63));
 		require(!out->n || ascends(&out->p[out->n - 1], &stay));
 		*vec_add(out) = stay;
