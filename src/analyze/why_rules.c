@@ -95,6 +95,12 @@ static double small_table(struct why_trial *t)
 	return cycles_between(t) * lines < PER_LINE * DATA_LINES ? 0 : INFINITY;
 }
 
+/*
+ * Part of what excursions did not find they have drawn, by what all instructions find: of one that
+ * is unlike the others, as loads from all over a large table are, up to half is missing.
+ */
+#define NOT_DRAWN 2
+
 static double data_stays(struct why_trial *t)
 {
 	const struct why_machine *m = t->work->machine;
@@ -104,7 +110,7 @@ static double data_stays(struct why_trial *t)
 		!stays_data(m->stays, t->work->evidence->image,
 			why_offset(t->work, t->work->flow->insns[t->insn].address), &gone))
 		return INFINITY;
-	return gone.most * MEMORY;
+	return NOT_DRAWN * gone.most * MEMORY;
 }
 
 static double less_the_branch(struct why_trial *t)
