@@ -11,11 +11,13 @@
 # A procedure that takes long has more of everything. So shares of its time are compared as well (what
 # misses would cost is all of the time at most), and what the time alone would say is printed.
 #
+# Also the misses themselves: what excursions found gone from the first caches, against what the simulation did (each program's sum made the same).
+#
 # Procedures with at least -n samples. PROGRAMS and RECORDINGS: see recordings.sh.
 . "$(dirname "$0")/lib.sh"
 rounds=200 seconds=25
 options "$@"
-make -s -C "$root" build/bench/misses build/bench/blamed build/bench/latency || exit 1
+make -s -C "$root" build/bench/misses build/bench/blamed build/bench/gone build/bench/latency || exit 1
 . "$here/recordings.sh"
 
 # Not every machine tells the ways.
@@ -67,15 +69,27 @@ for name in "${names[@]}"; do
 		-v memory="$memory" -v sample="$(nanoseconds "$recordings/$name.db")" '
 	FILENAME ~ /misses$/ {
 		i[$1, $2] = near * $3 + far * $5; d[$1, $2] = near * $4 + far * $6; prefetches[$1, $2] = $7
+		missed["i", $1, $2] = $3; missed["d", $1, $2] = $4
 		next
 	}
+	FILENAME == "/dev/stdin" { gone["i", $1, $2] = $3; gone["d", $1, $2] = $4; next }
 	FILENAME ~ /far[0-9]+$/ { i[$1, $2] += memory * $5; d[$1, $2] += memory * $6; next }
 	function part(cost, time) { return cost < time ? cost / time : 1 }
 	($1, $2) in i && $4 >= least {
 		data = repeats * d[$1, $2]; code = repeats * i[$1, $2]
 		print name, $2, ($12 + $13) / 2, data, ($16 + $17) / 2, code, ($12 + $13) / 2 / $4,
-			part(data, sample * $4), ($16 + $17) / 2 / $4, part(code, sample * $4), $4, (prefetches[$1, $2] > 0)
-	}' "$inputs/$name.misses" "$inputs/$name.far$third" <("$programs/blamed" "$recordings/$name.db")
+			part(data, sample * $4), ($16 + $17) / 2 / $4, part(code, sample * $4), $4, (prefetches[$1, $2] > 0),
+			gone["d", $1, $2] + 0, missed["d", $1, $2], gone["i", $1, $2] + 0, missed["i", $1, $2]
+	}' "$inputs/$name.misses" "$inputs/$name.far$third" /dev/stdin <("$programs/blamed" "$recordings/$name.db") \
+		< <("$programs/gone" "$recordings/$name.db") |
+		awk '{ row[NR] = $0; a += $13; b += $14; c += $15; d += $16 }
+		END {
+			for (k = 1; k <= NR; k++) {
+				$0 = row[k]
+				$13 *= a > 0 ? b / a : 0; $15 *= c > 0 ? d / c : 0
+				print
+			}
+		}'
 done >"$work/rows"
 
 correlation() { # COLUMN COLUMN [NAME]
@@ -89,10 +103,12 @@ correlation() { # COLUMN COLUMN [NAME]
 line() { # TITLE [NAME]
 	row "$1" "$(awk -v name="${2:-}" 'name == "" || $1 == name' "$work/rows" | wc -l)" \
 		"$(correlation 3 4 "${2:-}")" "$(correlation 5 6 "${2:-}")" "$(correlation 7 8 "${2:-}")" \
-		"$(correlation 9 10 "${2:-}")" "$(correlation 11 4 "${2:-}")" "$(correlation 11 6 "${2:-}")"
+		"$(correlation 9 10 "${2:-}")" "$(correlation 11 4 "${2:-}")" "$(correlation 11 6 "${2:-}")" \
+		"$(correlation 13 14 "${2:-}")" "$(correlation 15 16 "${2:-}")"
 }
 
-header "" "procedures" "D-cache" "I-cache" "D-cache, shares" "I-cache, shares" "time and D-cache" "time and I-cache"
+header "" "procedures" "D-cache" "I-cache" "D-cache, shares" "I-cache, shares" "time and D-cache" "time and I-cache" \
+	"loads found gone" "lines of code found gone"
 for name in "${names[@]}"; do
 	line "$name" "$name"
 done

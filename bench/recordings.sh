@@ -2,6 +2,7 @@
 # measures of accuracy, after lib.sh and options.
 # shellcheck shell=bash
 #
+# RECORD: more options of 'record' than rate and edges; --excursions unless it is set.
 # PROGRAMS names some of them. RECORDINGS is a folder to keep the recordings in (NAME.db and
 # NAME.repeats); those that are there already are used again.
 "$here/program" --prepare || exit 1
@@ -20,7 +21,7 @@ record() { # NAME
 	repeats=$(figure %.0f "$seconds / ($(user_seconds "$here/program" "$1") + 0.01) + 0.5")
 	# Half a minute at 0.2% would be a few thousand bursts: the error of chance, not of the method.
 	# shellcheck disable=SC2016
-	"$culprit" record -F "$rate" --edges 3% ${RECORD:-} -o "$db" -- bash -c \
+	"$culprit" record -F "$rate" --edges 3% ${RECORD---excursions} -o "$db" -- bash -c \
 		'for ((i = 0; i < $1; i++)); do "$2" "$3"; done' - "$repeats" "$here/program" "$1" \
 		>"$work/record" 2>&1 || die "$1: $(tail -1 "$work/record")"
 	echo "$repeats" >"$recordings/$1.repeats"

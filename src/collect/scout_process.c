@@ -20,7 +20,7 @@
 /*
  * Instructions of a window. Long enough to run over the border of most of what is fast: on programs
  * with exact counts the ways of branches in windows of 20,000 were nearer to the truth than in
- * those of 5,000, by a third to a half (bench/RESULTS.md).
+ * those of 5,000, by a third to a half.
  */
 #define WINDOW  20000
 #define STRETCH (WINDOW / SCOUT_STRETCHES)
