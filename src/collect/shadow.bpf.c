@@ -442,6 +442,18 @@ static __always_inline void account(struct shadow_cpu *c, struct progress *p, u6
 #define ROOM_TO_TELL \
 	(SHADOW_HEAD + 2 * SHADOW_EDGES + SHADOW_MOVED * SHADOW_MOVED_SIZE + SHADOW_READING)
 
+/* The selector of 32-bit code, with Xen's bits above. */
+#define USER32_CS 0x23
+
+/* The interpreter knows the instructions of 64-bit code only. */
+static __always_inline bool is_foreign(struct bpf_perf_event_data *ctx)
+{
+	u64 cs = ctx->regs.cs;
+
+	barrier_var(cs); /* the kernel lets us load all of it, and not a part */
+	return (cs & 0xff) == USER32_CS;
+}
+
 static __always_inline void interpret(struct bpf_perf_event_data *ctx, struct shadow_cpu *c,
 	struct state *s, u64 start, bool by_calls)
 {
@@ -451,7 +463,7 @@ static __always_inline void interpret(struct bpf_perf_event_data *ctx, struct sh
 	/* The last digits of the time are random enough, and at hand. */
 	u32 steps = c->orders.steps, random = (u32)((start ^ c->ns) * 0x9e3779b97f4a7c15ull >> 32);
 
-	if ((s64)ctx->regs.rip < 0 ? !c->orders.kernel : !c->orders.user || !mm) {
+	if ((s64)ctx->regs.rip < 0 ? !c->orders.kernel : !c->orders.user || !mm || is_foreign(ctx)) {
 		c->refused++;
 		return;
 	}

@@ -22,6 +22,11 @@ profiles() { # TYPE
 	sqlite3 "$db" "SELECT count(*) FROM profiles JOIN names ON names.id = type WHERE text = '$1'"
 }
 
+# What they are worth together: samples, edges.
+weight() { # TYPE
+	sqlite3 "$db" "SELECT coalesce(sum(samples), 0) FROM profiles JOIN names ON names.id = type WHERE text = '$1'"
+}
+
 need_edges() {
 	need_root "the interpreter needs BPF"
 }
@@ -166,4 +171,11 @@ kernel_complaints() {
 		rm -f "$db"*
 	done
 	[ "$(kernel_complaints)" = "$before" ]
+}
+
+@test "32-bit code is not taken for 64-bit code" {
+	need_edges
+	"$CULPRIT" record -q -F 2000 --edges 5% -o "$db" -- "$programs/held" narrow 1
+	[ "$(weight pc)" -gt 500 ]
+	[ "$(weight edge)" -lt 500 ] # of what it does before and after; else there were thousands
 }
