@@ -233,6 +233,7 @@ static int analyse(struct why_work *w, struct err *e)
 	why_accuse(w);
 	why_sum_up(w);
 	show_layout(w);
+	why_show_stays(w);
 	return 0;
 }
 

@@ -121,6 +121,9 @@ struct why_insn {
 	double cpi, cpi_low, cpi_high; /* cycles as the oldest; cpi NAN: unknown */
 	double min_cpi;                /* best case, as it was seen here */
 	double execution;              /* its share of the width of the core */
+	/* Share of the times that what it loads is gone from the first cache, and its line of code
+	 * where it is the first one there; NAN: no excursion tells. */
+	double gone, line_gone;
 	/* Static stall, cycles: */
 	double stopped; /* as scheduled; min_cpi has it where it was seen */
 	enum why_cause cause;

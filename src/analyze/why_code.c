@@ -1,7 +1,9 @@
 #include "analyze/why_internal.h"
 
+#include "analyze/stays.h"
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -324,4 +326,24 @@ bool why_loads_far(struct why_work *w, uint32_t insn)
 			why_place_of(w, insn, &in->place[i], &stride) > WHY_PLACE_FIXED)
 			return true;
 	return false;
+}
+
+void why_show_stays(struct why_work *w)
+{
+	const struct selected_image *im = w->evidence->image;
+	const struct stays *s = w->machine->stays;
+	uint64_t last = UINT64_MAX;
+
+	for (uint32_t i = 0; i < w->flow->ninsns; i++) {
+		struct why_insn *in = &w->why->insns[i];
+		uint64_t offset = why_offset(w, w->flow->insns[i].address);
+		struct stays_share share;
+
+		in->gone = s && stays_data(s, im, offset, &share) ? share.likely : NAN;
+		in->line_gone =
+			s && offset / STAYS_LINE != last && stays_code(s, im, offset, &share)
+				? share.likely
+				: NAN;
+		last = offset / STAYS_LINE;
+	}
 }

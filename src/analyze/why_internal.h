@@ -132,6 +132,7 @@ int why_schedule(struct why_work *w, struct err *e); /* why_model.c: best case, 
 void why_lay_out(struct why_work *w);                /* why_layout.c: why_work.time */
 void why_accuse(struct why_work *w);                 /* why_trial.c: stalls */
 void why_sum_up(struct why_work *w);                 /* why_summary.c */
+void why_show_stays(struct why_work *w);             /* why_code.c: why_insn.gone, line_gone */
 
 /* Instead of the last three, after the first two: see why_tempo in why.h. */
 double why_measure_tempo(struct why_work *w, double *ticks); /* why_tempo.c */

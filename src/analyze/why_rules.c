@@ -13,7 +13,7 @@ enum cost {
 	BUBBLE = 1,           /* behind a taken branch */
 	CALL = 2,             /* of a call, at the entry of the procedure */
 	SLOW_DECODE = 3,      /* of a prefix that changes the length */
-	MEMORY = 400,         /* a load from memory */
+	MEMORY = 800,         /* a load from memory, and of page tables there */
 	NEAR_CACHE = 16,      /* the second-level cache */
 	CODE_MISS = 20,       /* an instruction from the second-level cache, */
 	CODE_FAR = 80,        /* and from beyond */
@@ -95,12 +95,6 @@ static double small_table(struct why_trial *t)
 	return cycles_between(t) * lines < PER_LINE * DATA_LINES ? 0 : INFINITY;
 }
 
-/*
- * Part of what excursions did not find they have drawn, by what all instructions find: of one that
- * is unlike the others, as loads from all over a large table are, up to half is missing.
- */
-#define NOT_DRAWN 2
-
 static double data_stays(struct why_trial *t)
 {
 	const struct why_machine *m = t->work->machine;
@@ -110,7 +104,7 @@ static double data_stays(struct why_trial *t)
 		!stays_data(m->stays, t->work->evidence->image,
 			why_offset(t->work, t->work->flow->insns[t->insn].address), &gone))
 		return INFINITY;
-	return NOT_DRAWN * gone.most * MEMORY;
+	return gone.most * MEMORY;
 }
 
 static double less_the_branch(struct why_trial *t)

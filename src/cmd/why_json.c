@@ -36,6 +36,8 @@ static void put_insn(struct json *j, const struct why_view *v, uint32_t block, u
 	json_kdouble(j, "cpi_high", i->cpi_high);
 	json_kdouble(j, "min_cpi", i->min_cpi);
 	json_kdouble(j, "unexplained", i->unexplained);
+	json_kdouble(j, "gone", i->gone);
+	json_kdouble(j, "line_gone", i->line_gone);
 	json_kstr(j, "file", line.file);
 	if (line.file)
 		json_kint(j, "line", line.line);

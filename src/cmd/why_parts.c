@@ -226,11 +226,23 @@ static const char *guilty_noun(enum culprit c)
 	}
 }
 
+/* What excursions saw of it. */
+static void add_share_gone(const struct why_place *p, enum culprit c, FILE *out)
+{
+	double gone = c == CULPRIT_DCACHE   ? p->insn.gone
+		      : c == CULPRIT_ICACHE ? p->insn.line_gone
+					    : NAN;
+
+	if (isfinite(gone))
+		fprintf(out, " (%.1f%% were gone)", 100 * gone);
+}
+
 void why_charge_words(const struct why_place *p, const struct why_charge *c, FILE *out)
 {
 	enum { MOST = 4 };
 
 	fputs(culprit_title(c->culprit), out);
+	add_share_gone(p, c->culprit, out);
 	if (c->nfrom == 1 && c->from[0] == p->address)
 		return;
 	for (uint32_t i = 0; i < c->nfrom && i < MOST; i++) {

@@ -277,6 +277,18 @@ leave_cgroup() {
 	grep -q "exited normally" said
 }
 
+@test "what loads find in the first cache" {
+	need_root "interpreting branches needs CAP_BPF and CAP_PERFMON"
+	excursions -q -- "$programs/culprits" chase_memory 0.5
+	"$CULPRIT" why -i "$db" chase_memory --json >far.json
+	excursions -q -o near.db -- "$programs/culprits" divide 0.5
+	"$CULPRIT" why -i near.db divide --json >near.json
+	jq -e '[.blocks[].instructions[] | .gone // 0] | max > 0.9' far.json
+	"$CULPRIT" why -i "$db" chase_memory | grep -q "D-cache miss (\(9\|100\).* were gone)"
+	jq -e '[.blocks[].instructions[] | .gone // 0] | max < 0.05' near.json
+	jq -e '[.blocks[].instructions[] | .line_gone // 0] | max < 0.05' near.json
+}
+
 # ---- what they do to it ----
 
 @test "output and exit status are those of the program" {

@@ -29,6 +29,7 @@ is_a_procedure() { # FILE
 			and (.confidence | IN("exact", "high", "medium", "low"))] | all)
 		and ([.blocks[].instructions[] | (.address | address) and (.text | type == "string")
 			and (.samples | number) and (.count | number) and (.cpi | cpi) and (.min_cpi | number)
+			and has("gone") and has("line_gone") and (.gone | cpi) and (.line_gone | cpi)
 			and ([.stalls[] | (.culprit | type == "string") and (.min <= .max)
 				and ([.from[] | address] | all)] | all)] | all)' "$1" > /dev/null
 }
