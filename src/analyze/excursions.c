@@ -271,8 +271,7 @@ static void give_weights(struct weighing *t, bool *changed)
 	}
 }
 
-void excursions_weigh(
-	struct frequencies_row *rows, size_t n, const double *factor, bool *changed)
+void excursions_weigh(struct frequencies_row *rows, size_t n, const double *factor, bool *changed)
 {
 	struct weighing t = {.rows = rows, .n = n, .factor = factor};
 
@@ -320,8 +319,8 @@ static void show_row(struct comparing *c, uint32_t row)
 			known[to] = stretch_from(t, row, to);
 		one[p->excursion].time += to != GRAPH_NONE ? p->count * known[to].time : 0;
 		if (p->block != last)
-			c->counted[row] += t->rows[row].frequency->block[p->block].count *
-					   t->factor[row];
+			c->counted[row] +=
+				t->rows[row].frequency->block[p->block].count * t->factor[row];
 		last = p->block;
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -349,8 +348,8 @@ static int by_excursion(const void *a, const void *b)
 
 /* Whose time makes the weights of the excursions that show a row. Rows without a number count as
  * the row itself: their factor is not going to change. */
-static void find_terms(
-	const struct comparing *c, size_t from, size_t to, double *share, struct excursions_word *out)
+static void find_terms(const struct comparing *c, size_t from, size_t to, double *share,
+	struct excursions_word *out)
 {
 	uint32_t row = c->by_row.p[from].row;
 	VEC(struct excursions_term) terms = {0};

@@ -61,9 +61,8 @@ enum { RAX, RSP = 4, LOAD = 0x8b, STORE = 0x89 };
 /* The program's flags and registers, its stack pointer last. */
 static void write_enter(struct chip *c)
 {
-	static const uint8_t save[] = {
-		0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57};
-	static const uint8_t set_flags[] = {0x04, 0x7f, 0x9e}; /* add $0x7f,%al; sahf */
+	static const uint8_t save[] = {0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57};
+	static const uint8_t set_flags[] = {0x04, 0x7f, 0x9e};  /* add $0x7f,%al; sahf */
 	static const uint8_t load_flags[] = {0x0f, 0xb7, 0x05}; /* movzwl x(%rip),%eax */
 	static const uint8_t go[] = {0xff, 0x25};               /* jmp *x(%rip) */
 

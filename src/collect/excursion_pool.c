@@ -96,8 +96,7 @@ void excursion_pool_settle(struct excursion_pool *p)
 	p->reservoir.seen = p->list.n; /* a flush that failed comes again */
 }
 
-size_t pooled_excursion_of(
-	const struct pooled_excursion *x, uint32_t image, uint32_t stretch,
+size_t pooled_excursion_of(const struct pooled_excursion *x, uint32_t image, uint32_t stretch,
 	const struct pooled_transfer **first)
 {
 	const struct pooled_transfer key = {.image = image, .stretch = stretch};

@@ -31,7 +31,7 @@ struct pooled_excursion {
 struct excursion_pool {
 	VEC(struct pooled_excursion) list; /* by number once settled */
 	struct reservoir reservoir;
-	size_t most; /* in the list: EXCURSION_POOL, fewer where they have many transfers */
+	size_t most;      /* in the list: EXCURSION_POOL, fewer where they have many transfers */
 	size_t transfers; /* in the list */
 };
 
@@ -46,8 +46,7 @@ void excursion_pool_add(struct excursion_pool *p, const struct pooled_excursion 
 void excursion_pool_settle(struct excursion_pool *p);
 
 /* What a stretch of one showed of an image; how many transfers that are. */
-size_t pooled_excursion_of(
-	const struct pooled_excursion *x, uint32_t image, uint32_t stretch,
+size_t pooled_excursion_of(const struct pooled_excursion *x, uint32_t image, uint32_t stretch,
 	const struct pooled_transfer **first);
 
 size_t excursion_pool_memory(const struct excursion_pool *p);

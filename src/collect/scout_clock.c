@@ -85,8 +85,8 @@ static int open_cpu(struct scout_clock *c, const struct sampler_places *p,
 	return 0;
 }
 
-int scout_clock_create(const struct sampler_target *t, uint64_t period_ns, struct scout_clock **out,
-	struct err *e)
+int scout_clock_create(
+	const struct sampler_target *t, uint64_t period_ns, struct scout_clock **out, struct err *e)
 {
 	struct scout_clock *c = xcalloc(1, sizeof *c);
 	struct perf_event_attr attr = attr_of(t, period_ns);

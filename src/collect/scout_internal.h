@@ -36,14 +36,15 @@ enum scout_hold {
 	SCOUT_REFUSED,
 };
 
-/* Before anything else: so that threads' news wake who waits for them (SIGCHLD is to be blocked). */
+/* Before anything else: so that threads' news wake who waits for them (SIGCHLD is to be blocked).
+ */
 void scout_threads_listen(void);
 enum scout_hold scout_thread_hold(pid_t tid);
 void scout_thread_release(pid_t tid);
 /* Of a thread that is held; false: it is gone. */
 bool scout_thread_state(pid_t tid, struct user_regs_struct *registers, void *vectors);
-/* Lets it do a system call that it is at, or comes to next, if it is the one that is expected. False:
- * it is held no more, for it is gone or comes to another one, or the call takes long. */
+/* Lets it do a system call that it is at, or comes to next, if it is the one that is expected.
+ * False: it is held no more, for it is gone or comes to another one, or the call takes long. */
 bool scout_thread_pass_call(pid_t tid, const struct user_regs_struct *at);
 /* Lets go of threads that could not be when they were to. */
 void scout_threads_tidy(void);
@@ -67,7 +68,7 @@ _Noreturn void scout_process(
 /* The first thing it says: 0, or why it cannot. */
 struct scout_greeting {
 	int code;
-	char text[sizeof ((struct err *)0)->text];
+	char text[sizeof((struct err *)0)->text];
 };
 
 #endif

@@ -53,8 +53,8 @@ static void wait_for_news(uint64_t ns)
 
 	sigemptyset(&children);
 	sigaddset(&children, SIGCHLD);
-	sigtimedwait(&children, NULL,
-		&(struct timespec){.tv_nsec = ns < LOOK_NS ? (long)ns : LOOK_NS});
+	sigtimedwait(
+		&children, NULL, &(struct timespec){.tv_nsec = ns < LOOK_NS ? (long)ns : LOOK_NS});
 }
 
 /* What becomes of a thread: 1 and how it is, 0 for nothing until then, negative: it is gone. */
@@ -97,8 +97,8 @@ void scout_threads_tidy(void)
 			detach(tid, status);
 }
 
-/* Of one that may run, or be about to get a signal. What does not come into a stop within the time is
- * tidied later. */
+/* Of one that may run, or be about to get a signal. What does not come into a stop within the time
+ * is tidied later. */
 static void let_go(pid_t tid)
 {
 	uint64_t end = io_clock_ns(CLOCK_MONOTONIC) + STOP_NS;
@@ -134,7 +134,8 @@ static bool wait_for(pid_t tid, int request, uint64_t within)
 /* 0 or why not. */
 static int seize(pid_t tid)
 {
-	return ptrace(PTRACE_SEIZE, tid, 0, (void *)(intptr_t)PTRACE_O_TRACESYSGOOD) < 0 ? errno : 0;
+	return ptrace(PTRACE_SEIZE, tid, 0, (void *)(intptr_t)PTRACE_O_TRACESYSGOOD) < 0 ? errno
+											 : 0;
 }
 
 enum scout_hold scout_thread_hold(pid_t tid)

@@ -201,9 +201,8 @@ static uint8_t take_branch(const struct decoded *d, uint64_t ip, struct transpla
 	out->condition = opcode & 15;
 	if (d->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && opcode >= 0xe0 && opcode <= 0xe3)
 		out->condition = (uint8_t)(TRANSPLANT_LOOPNE + opcode - 0xe0);
-	return out->condition >= TRANSPLANT_LOOPNE && d->in.address_width != 64
-		       ? TRANSPLANT_STOP
-		       : TRANSPLANT_BRANCH;
+	return out->condition >= TRANSPLANT_LOOPNE && d->in.address_width != 64 ? TRANSPLANT_STOP
+										: TRANSPLANT_BRANCH;
 }
 
 /* A register, or memory of eight bytes. */

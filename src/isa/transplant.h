@@ -17,8 +17,8 @@
 enum transplant_kind {
 	TRANSPLANT_STOP, /* leaves the program (syscall), traps, or is not known here */
 	TRANSPLANT_COPY,
-	TRANSPLANT_SKIP, /* does nothing: nop, prefetch */
-	TRANSPLANT_ADDRESS, /* lea relative to rip: reg = address */
+	TRANSPLANT_SKIP,      /* does nothing: nop, prefetch */
+	TRANSPLANT_ADDRESS,   /* lea relative to rip: reg = address */
 	TRANSPLANT_DIRECTION, /* cld, std: immediate */
 	TRANSPLANT_BRANCH,
 	TRANSPLANT_JUMP,
@@ -48,7 +48,7 @@ struct transplant {
 	uint8_t kind, length;
 	uint8_t condition; /* of a branch */
 	uint8_t repeat;    /* of a string operation, */
-	uint8_t size;      /* and bytes of its elements; else of the memory operand; 0: there is none */
+	uint8_t size; /* and bytes of its elements; else of the memory operand; 0: there is none */
 	bool loads, stores;
 	uint8_t base, index, scale; /* of the memory operand, as form.h numbers them; REG_NONE */
 	uint8_t segment;            /* 0, or 1 and 2: relative to the base of fs, gs */
@@ -56,7 +56,7 @@ struct transplant {
 	uint8_t reg, reg_size;
 	uint64_t displacement; /* the whole address where it is relative to rip */
 	uint64_t target;       /* of a direct transfer, or the immediate */
-	uint8_t ncode, moved; /* of the copy; where the displacement is, 0: no memory operand */
+	uint8_t ncode, moved;  /* of the copy; where the displacement is, 0: no memory operand */
 	uint8_t code[TRANSPLANT_LENGTH];
 };
 

@@ -47,7 +47,7 @@ struct excursion_reader {
 	struct cursor at;
 	struct key_table keys;
 	uint64_t left;
-	unsigned level; /* what is there is one in 2^level; weights tell that already */
+	unsigned level;             /* what is there is one in 2^level; weights tell that already */
 	struct excursion_part last; /* weight 0: there was none */
 	VEC(struct edge) edges;     /* of it */
 };
