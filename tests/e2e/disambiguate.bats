@@ -35,8 +35,11 @@ report() { # [OPTION...]
 	cmp said expected
 	"$CULPRIT" calls -i "$db" --json >out.json
 	known() { jq -e "[.contexts[] | select(.path[-1] == \"$1\")] | $2" out.json; }
-	known worker 'map(.path[-3]) | unique == ["left", "right"]'
-	known helper 'map(.path[-3]) | unique == ["alpha", "beta"]'
+	# Which of beta's callers gets a copy of it is open, and so is whether others come to it by the
+	# jump at its old entry.
+	callers='map([[.path, .frames] | transpose[] | select(.[1].jumped | not) | .[0] | sub("[.]twin$"; "")][-3]) | unique'
+	known worker "$callers == [\"left\", \"right\"]"
+	known helper "$callers == [\"alpha\", \"beta\"]"
 	known worker 'map(.known) | index("ranked") == null'
 	known helper 'map(.known) | index("ranked") == null'
 }
