@@ -91,7 +91,8 @@ static void settle(struct scouting *s, unsigned stretch)
 	struct excursion_edge *list = s->edges.p + s->first;
 	size_t n = s->edges.n - s->first, kept = 0;
 
-	qsort(list, n, sizeof *list, by_place);
+	if (n)
+		qsort(list, n, sizeof *list, by_place);
 	for (size_t i = 0; i < n; i++)
 		if (kept && !by_place(&list[kept - 1], &list[i]))
 			list[kept - 1].count += list[i].count;
