@@ -59,14 +59,10 @@ nanoseconds() { # DATABASE
 	sqlite3 "$1" "SELECT CASE unit WHEN 'ns' THEN period ELSE period / cycles_per_ns END FROM events LIMIT 1"
 }
 
-for name in "${names[@]}"; do
-	caches=(--cache-sim=yes --I1="$(geometry LEVEL1_ICACHE)" --D1="$(geometry LEVEL1_DCACHE)")
-	simulate "$name" caches misses "$programs/misses" "${caches[@]}" --LL="$(geometry LEVEL2_CACHE)"
-	simulate "$name" "third$third" "far$third" "$programs/misses" "${caches[@]}" \
-		--LL="$third,$((2 * $(ways LEVEL2_CACHE))),$(getconf LEVEL2_CACHE_LINESIZE)"
-	record "$name"
-	awk -v name="$name" -v repeats="$(repeats "$name")" -v least="$rounds" -v near="$near" -v far="$far" \
-		-v memory="$memory" -v sample="$(nanoseconds "$recordings/$name.db")" '
+# A line for each procedure: name, image, start... see the awk below.
+compare() { # NAME DATABASE
+	awk -v name="$1" -v repeats="$(repeats "$1")" -v least="$rounds" -v near="$near" -v far="$far" \
+		-v memory="$memory" -v sample="$(nanoseconds "$2")" '
 	FILENAME ~ /misses$/ {
 		i[$1, $2] = near * $3 + far * $5; d[$1, $2] = near * $4 + far * $6; prefetches[$1, $2] = $7
 		missed["i", $1, $2] = $3; missed["d", $1, $2] = $4
@@ -80,8 +76,7 @@ for name in "${names[@]}"; do
 		print name, $2, ($12 + $13) / 2, data, ($16 + $17) / 2, code, ($12 + $13) / 2 / $4,
 			part(data, sample * $4), ($16 + $17) / 2 / $4, part(code, sample * $4), $4, (prefetches[$1, $2] > 0),
 			gone["d", $1, $2] + 0, missed["d", $1, $2], gone["i", $1, $2] + 0, missed["i", $1, $2]
-	}' "$inputs/$name.misses" "$inputs/$name.far$third" /dev/stdin <("$programs/blamed" "$recordings/$name.db") \
-		< <("$programs/gone" "$recordings/$name.db") |
+	}' "$inputs/$1.misses" "$inputs/$1.far$third" /dev/stdin <("$programs/blamed" "$2") < <("$programs/gone" "$2") |
 		awk '{ row[NR] = $0; a += $13; b += $14; c += $15; d += $16 }
 		END {
 			for (k = 1; k <= NR; k++) {
@@ -90,7 +85,18 @@ for name in "${names[@]}"; do
 				print
 			}
 		}'
-done >"$work/rows"
+}
+
+for name in "${names[@]}"; do
+	caches=(--cache-sim=yes --I1="$(geometry LEVEL1_ICACHE)" --D1="$(geometry LEVEL1_DCACHE)")
+	simulate "$name" caches misses "$programs/misses" "${caches[@]}" --LL="$(geometry LEVEL2_CACHE)"
+	simulate "$name" "third$third" "far$third" "$programs/misses" "${caches[@]}" \
+		--LL="$third,$((2 * $(ways LEVEL2_CACHE))),$(getconf LEVEL2_CACHE_LINESIZE)"
+	record "$name"
+	count_exactly "$name"
+	compare "$name" "$recordings/$name.exact.db" >>"$work/rows"
+	compare "$name" "$recordings/$name.db" >>"$work/estimated"
+done
 
 correlation() { # COLUMN COLUMN [NAME]
 	awk -v a="$1" -v b="$2" -v name="${3:-}" '

@@ -15,16 +15,28 @@ user_seconds() { # COMMAND...
 	{ time "$@" >/dev/null 2>&1; } 2>&1
 }
 
-record() { # NAME
-	local db=$recordings/$1.db repeats
+record() { # NAME: each run of the job is a recording of its own, so that counts of one can be tied to it
+	local db=$recordings/$1.db repeats i
 	[ -e "$db" ] && [ -e "$recordings/$1.repeats" ] && return
 	repeats=$(figure %.0f "$seconds / ($(user_seconds "$here/program" "$1") + 0.01) + 0.5")
+	rm -f "$db"*
 	# Half a minute at 0.2% would be a few thousand bursts: the error of chance, not of the method.
-	# shellcheck disable=SC2016
-	"$culprit" record -F "$rate" --edges 3% ${RECORD---excursions} -o "$db" -- bash -c \
-		'for ((i = 0; i < $1; i++)); do "$2" "$3"; done' - "$repeats" "$here/program" "$1" \
-		>"$work/record" 2>&1 || die "$1: $(tail -1 "$work/record")"
+	for ((i = 0; i < repeats; i++)); do
+		# shellcheck disable=SC2086
+		"$here/program" "$1" "$culprit" record -q -F "$rate" --edges 3% ${RECORD---excursions} -o "$db" -- ||
+			die "$1: $(tail -1 "$inputs/$1.err")"
+	done
 	echo "$repeats" >"$recordings/$1.repeats"
+}
+
+# The same with the exact counts of one run more, in NAME.exact.db: nothing is estimated there.
+count_exactly() { # NAME
+	local db=$recordings/$1.exact.db
+	[ "$db" -nt "$recordings/$1.db" ] && return
+	rm -f "$db"*
+	cp "$recordings/$1.db" "$db.new" &&
+		"$here/program" "$1" "$culprit" record -q --exact -o "$db.new" -- && mv "$db.new" "$db" ||
+		die "$1 cannot be counted: $(tail -1 "$inputs/$1.err")"
 }
 
 repeats() { # NAME

@@ -22,8 +22,8 @@ struct calibration {
  * not enough: measures (0.35 s each) until the price was taken `enough` times since boot on this
  * kernel with this event, and once more while there is something to gain. What was measured is kept
  * ($XDG_CACHE_HOME/culprit or ~/.cache/culprit, /var/lib/culprit for root); `fresh` forgets it.
- * The cost is the middle of these: a moment in which the machine did something else makes it dearer
- * by any amount. A budget must bear such moments, too: the mean and its standard error.
+ * Times in which somebody else had the CPU do not count. The cost is the middle of the prices: a
+ * moment in which the machine did something else makes it dearer by any amount. A budget must bear such moments, too: the mean and its standard error.
  */
 int calibrate_cost(
 	const struct event *ev, int enough, bool fresh, struct calibration *out, struct err *e);
