@@ -61,7 +61,7 @@ FUZZ     := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
 FUZZ_OBJ := $(LIB_SRC:%.c=build/fuzz/%.o)
 REPLAY   := $(FUZZ_SRC:%.c=$(BUILD)/%)
 # Benchmarks that are made with the library.
-INSIDERS := sequitur stream_overlaps cut_bursts synthetic_week hotlists bursts follow pairs exact_counts score misses gone blamed edges_beside context_sums combined_sums unwind path_misses ambiguity lookup
+INSIDERS := tempos sequitur stream_overlaps cut_bursts synthetic_week hotlists bursts follow pairs exact_counts score misses gone blamed edges_beside context_sums combined_sums unwind path_misses ambiguity lookup
 HELPERS_SRC := $(filter-out $(INSIDERS:%=bench/%.c),$(wildcard \
 	tests/e2e/programs/*.c tests/e2e/programs/*.cc bench/*.c))
 HELPERS  := $(addprefix build/,$(basename $(HELPERS_SRC)))

@@ -87,13 +87,13 @@ static void find_tempos(
 {
 	for (size_t i = 0; i < f->rows.n; i++) {
 		const struct frequencies_row *row = &f->rows.p[i];
-		double ticks = 0;
+		struct why_tempo_parts parts;
 		struct err none;
 
 		if (!machine || !row->evidence->timed || row->evidence->total < TIMED ||
 			why_tempo(
-				row->evidence, row->frequency, machine, &tempo[i], &ticks, &none) ||
-			ticks < TICKS)
+				row->evidence, row->frequency, machine, &tempo[i], &parts, &none) ||
+			parts.all - parts.far < TICKS * parts.all)
 			tempo[i] = NAN;
 	}
 }

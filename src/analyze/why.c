@@ -275,14 +275,14 @@ int why_create(const struct evidence *ev, const struct frequency *f, const struc
 }
 
 int why_tempo(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
-	double *out, double *ticks, struct err *e)
+	double *out, struct why_tempo_parts *parts, struct err *e)
 {
 	struct why_work w;
 	struct why *why = begin_why(&w, ev, f, m);
 	int rc = w.sample > 0 ? time_code(&w, e) : no_time(e);
 
 	if (!rc)
-		*out = why_measure_tempo(&w, ticks);
+		*out = why_measure_tempo(&w, parts);
 	end(&w);
 	why_destroy(why);
 	return rc;

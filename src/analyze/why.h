@@ -183,10 +183,16 @@ void why_destroy(struct why *w);
 /*
  * What the counts of a frequency must be multiplied with to take the time that was seen outside of
  * loads that may miss (why_tempo.c): its scale, give or take a quarter. NAN: nothing is known.
- * `ticks` is the share of the samples that this is told by: it takes some.
  */
+struct why_tempo_parts {
+	double all, far; /* samples; of these at loads that may miss */
+	double sample;   /* cycles that one stands for */
+	/* By the counts as they are, outside of such loads: cycles at best, and of the core's width;
+	 * mispredicted branches; lines of code that are gone. */
+	double best, work, missed, gone;
+};
 int why_tempo(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,
-	double *out, double *ticks, struct err *e);
+	double *out, struct why_tempo_parts *parts, struct err *e);
 
 /* How far tempos of a program are off together, as a logarithm: on chips that were measured less.
  */

@@ -135,7 +135,7 @@ void why_sum_up(struct why_work *w);                 /* why_summary.c */
 void why_show_stays(struct why_work *w);             /* why_code.c: why_insn.gone, line_gone */
 
 /* Instead of the last three, after the first two: see why_tempo in why.h. */
-double why_measure_tempo(struct why_work *w, double *ticks); /* why_tempo.c */
+double why_measure_tempo(struct why_work *w, struct why_tempo_parts *p); /* why_tempo.c */
 
 /* ---- what rules look at ---- */
 

@@ -56,11 +56,6 @@ double why_line_cost(const struct why_work *w)
 enum { TURNS = 5 };
 #define CLOSE 0.02
 
-/* What does not depend on the scale: cycles outside of such loads, and samples. */
-struct clock {
-	double cycles, far, all;
-};
-
 /* Lines of code that are fetched anew in one execution of a block. */
 static double lines_gone(struct why_work *w, const struct flow_block *b)
 {
@@ -75,49 +70,58 @@ static double lines_gone(struct why_work *w, const struct flow_block *b)
 	return sum;
 }
 
-static void add_block(struct why_work *w, uint32_t block, struct clock *c)
+static void add_block(struct why_work *w, uint32_t block, struct why_tempo_parts *p)
 {
 	const struct flow_block *b = &w->flow->blocks[block];
-	const struct costs *costs = costs_of(w->machine);
-	double count = w->frequency->block[block].count, cycles = 0;
+	double count = w->frequency->block[block].count;
 
 	for (uint32_t i = b->first; i < b->first + b->count; i++) {
 		const struct why_insn *in = &w->why->insns[i];
 		bool far = (count > 0 || in->samples > 0) && why_loads_far(w, i);
 
-		c->all += in->samples;
-		c->far += far ? in->samples : 0;
-		cycles += far ? 0 : costs->best * in->min_cpi + costs->work * in->execution;
+		p->all += in->samples;
+		p->far += far ? in->samples : 0;
+		if (far || !(count > 0))
+			continue;
+		p->best += count * in->min_cpi;
+		p->work += count * in->execution;
 	}
 	if (count > 0)
-		c->cycles += count * (cycles + costs->gone * lines_gone(w, b));
+		p->gone += count * lines_gone(w, b);
+}
+
+/* How many mispredictions the time allows depends on the scale that is assumed. */
+static void add_missed(struct why_work *w, struct why_tempo_parts *p)
+{
+	why_lay_out(w);
+	why_find_missed(w);
+	p->missed = 0;
+	for (uint32_t b = 0; b < w->flow->nblocks; b++)
+		p->missed += w->frequency->block[b].count * w->misses[b].after_likely;
 }
 
 /* What counts must be multiplied with, if mispredictions are those of the scale that is assumed. */
-static double tempo_at(struct why_work *w, const struct clock *c)
+static double tempo_at(const struct why_work *w, const struct why_tempo_parts *p)
 {
-	const struct costs *costs = costs_of(w->machine);
-	double needed = c->cycles;
+	const struct costs *c = costs_of(w->machine);
+	double needed = c->best * p->best + c->work * p->work + c->missed * p->missed +
+			c->gone * p->gone;
 
-	why_lay_out(w);
-	why_find_missed(w);
-	for (uint32_t b = 0; b < w->flow->nblocks; b++)
-		needed += w->frequency->block[b].count * costs->missed * w->misses[b].after_likely;
-	if (!(needed > 0) || !(c->all > c->far))
+	if (!(needed > 0) || !(p->all > p->far))
 		return NAN;
-	return (c->all - c->far) * w->sample / needed * exp(costs->hidden * c->far / c->all);
+	return (p->all - p->far) * w->sample / needed * exp(c->hidden * p->far / p->all);
 }
 
-double why_measure_tempo(struct why_work *w, double *ticks)
+double why_measure_tempo(struct why_work *w, struct why_tempo_parts *p)
 {
-	struct clock c = {0};
 	double tempo = NAN;
 
+	*p = (struct why_tempo_parts){.sample = w->sample};
 	for (uint32_t b = 0; b < w->flow->nblocks; b++)
-		add_block(w, b, &c);
-	*ticks = c.all > 0 ? 1 - c.far / c.all : 0;
+		add_block(w, b, p);
 	for (int turn = 0; turn < TURNS; turn++) {
-		tempo = tempo_at(w, &c);
+		add_missed(w, p);
+		tempo = tempo_at(w, p);
 		if (!isfinite(tempo) || fabs(log(tempo / w->why->assumed)) < CLOSE)
 			break;
 		w->why->assumed = sqrt(w->why->assumed * tempo);

@@ -50,6 +50,7 @@ struct author {
 	struct progress_place place;
 	uint64_t times;          /* that it was seen to */
 	uint64_t turns, covered; /* by words that were watched, and how many of these were seen */
+	bool counts;             /* it moved a word again by the same step, and nobody else did */
 };
 
 /* What was seen of a word: how often it was moved, and all that its author moved meanwhile. */
@@ -279,13 +280,14 @@ void progress_moved(struct progress *p, const struct progress_thread *t,
 	const struct shadow_moved *m, const struct progress_place *by)
 {
 	struct followed *f = m->times ? follow(p, t, true) : NULL;
-	const struct author *author = f ? count_author(f, by, m->times) : NULL;
+	struct author *author = f ? count_author(f, by, m->times) : NULL;
 	struct watched *w = f ? watched_at(f, m->address) : NULL;
 	struct candidate *c = author && !w ? candidate_of(f, m) : NULL;
 
 	if (w && author && moves_by(m, w->step, w->size)) {
 		sight(&w->seen_by, by, m->times, author->times);
 		w->fresh += m->times;
+		author->counts = true;
 	} else if (w) {
 		drop(f, w);
 	}
@@ -294,6 +296,7 @@ void progress_moved(struct progress *p, const struct progress_thread *t,
 	c->seen++;
 	sight(&c->seen_by, by, m->times, author->times);
 	c->bad |= !c->step || !moves_by(m, c->step, c->size);
+	author->counts |= c->seen > 1 && !c->bad && is_sole(&c->seen_by);
 	if (c->seen == SEEN_ENOUGH && !c->bad && is_sole(&c->seen_by))
 		watch(f, c);
 }
@@ -539,8 +542,11 @@ static void credit_all(struct followed *f, struct hmap *told)
 			hmap_put(told, &a->place, NULL);
 }
 
-/* What is known of an instruction in one thread is told of all: of others it says what was not
- * counted. */
+/*
+ * What is known of an instruction in one thread is told of all: of others it says what was not
+ * counted. So it is of all that may count, for another flush or another recording may have counted
+ * them: if only those told that did, the turns of the others would be missing.
+ */
 void progress_settle(struct progress *p)
 {
 	struct hmap told;
@@ -551,7 +557,7 @@ void progress_settle(struct progress *p)
 		credit_all(k->f, &told);
 	for (struct follow_key *k = NULL; (k = hmap_next(&p->followed, k));)
 		for (const struct author *a = NULL; (a = hmap_next(&k->f->authors, a));)
-			if (hmap_get(&told, &a->place))
+			if (a->counts || hmap_get(&told, &a->place))
 				tell(p, k->f, a);
 	hmap_deinit(&told);
 	vec_sort(&p->paces, compare_paces);

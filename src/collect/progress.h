@@ -36,7 +36,7 @@ struct progress_place {
 struct progress_pace {
 	struct progress_place by;
 	uint32_t who;
-	uint64_t turns;   /* that were counted */
+	uint64_t turns;   /* that were counted; 0: none were, but they might have been */
 	uint64_t counted; /* of those that bursts saw */
 	uint64_t seen;    /* by bursts, in all */
 };

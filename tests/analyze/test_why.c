@@ -359,7 +359,8 @@ static void test_entry(void **state)
 static double tempo_of(double turns, double load)
 {
 	struct rig r;
-	double tempo = NAN, ticks = NAN;
+	double tempo = NAN;
+	struct why_tempo_parts parts;
 
 	rig_open(&r, loop);
 	run_loop(&r, turns);
@@ -367,9 +368,9 @@ static double tempo_of(double turns, double load)
 	took(&r, 2, 1, 1e6);
 	r.frequency.scale = FREQUENCY_RELATIVE;
 	assert_int_equal(
-		why_tempo(&r.evidence, &r.frequency, &r.machine, &tempo, &ticks, &(struct err){0}),
+		why_tempo(&r.evidence, &r.frequency, &r.machine, &tempo, &parts, &(struct err){0}),
 		0);
-	assert_near(ticks, 1 / (1 + load), 0.001);
+	assert_near((parts.all - parts.far) / parts.all, 1 / (1 + load), 0.001);
 	rig_close(&r);
 	return tempo;
 }

@@ -88,7 +88,7 @@ static void go_on(struct rig *r, uint64_t address, uint32_t *value, unsigned bur
 static const struct progress_pace *only_pace(struct rig *r)
 {
 	progress_settle(&r->p);
-	return r->p.paces.n == 1 ? r->p.paces.p : NULL;
+	return r->p.paces.n == 1 && r->p.paces.p->turns ? r->p.paces.p : NULL;
 }
 
 static void test_watches_what_counts(void **state)
@@ -139,6 +139,24 @@ static void test_counts_turns(void **state)
 	assert_int_equal(t->seen, 6 + 120 + 2);
 	assert_int_equal(t->who, 4);
 	assert_int_equal(t->by.offset, here.offset);
+}
+
+/* Other recordings may have counted it: then what was seen here is missing there. */
+static void test_tells_what_might_count(void **state)
+{
+	struct rig *r = *state;
+
+	move_by(r, 64, 4, 2, &here);
+	move_by(r, 64, 4, 2, &here);
+	move_by(r, 128, 4, 2, &other); /* once */
+	move_by(r, 192, 4, 2, &other);
+	move_by(r, 192, 2, 2, &other); /* by another step */
+	progress_settle(&r->p);
+	assert_int_equal(r->p.paces.n, 1);
+	assert_int_equal(r->p.paces.p->by.offset, here.offset);
+	assert_int_equal(r->p.paces.p->turns, 0);
+	assert_int_equal(r->p.paces.p->counted, 0);
+	assert_int_equal(r->p.paces.p->seen, 4);
 }
 
 /* What it holds is no number of turns where bursts have seen far fewer, or far more. */
@@ -497,6 +515,7 @@ int main(void)
 		TEST(test_watches_what_counts),
 		TEST(test_leaves_what_does_not),
 		TEST(test_counts_turns),
+		TEST(test_tells_what_might_count),
 		TEST(test_begins_anywhere),
 		TEST(test_begins_with_less),
 		TEST(test_begins_once),
