@@ -183,17 +183,24 @@ static void weigh_one(const struct weighing *t, struct outing *o, double most)
 	}
 }
 
+/* Instructions that a row executes, by its counts and factor. */
+static double work_of(const struct frequencies_row *row, double factor)
+{
+	const struct flow *f = row->evidence->flow;
+	double work = 0;
+
+	for (uint32_t b = 0; b < f->nblocks; b++)
+		work += row->frequency->block[b].count * factor * f->blocks[b].count;
+	return work;
+}
+
 static void find_average(struct weighing *t)
 {
 	double samples = 0, work = 0;
 
 	for (uint32_t r = 0; r < t->n; r++) {
-		const struct evidence *ev = t->rows[r].evidence;
-
-		samples += (double)ev->total;
-		for (uint32_t b = 0; b < ev->flow->nblocks; b++)
-			work += t->rows[r].frequency->block[b].count * t->factor[r] *
-				ev->flow->blocks[b].count;
+		samples += (double)t->rows[r].evidence->total;
+		work += work_of(&t->rows[r], t->factor[r]);
 	}
 	t->average = work > 0 ? samples / work : 0;
 }
@@ -460,6 +467,17 @@ size_t excursions_compare(const struct frequencies_row *rows, size_t n, const do
 	free(c.counted);
 	free(t.outings);
 	return words;
+}
+
+void excursions_parts(const struct frequencies_row *rows, size_t n, const double *factor,
+	const uint32_t *number, double *part)
+{
+	double all = 0;
+
+	for (size_t r = 0; r < n; r++)
+		all += part[r] = number[r] == GRAPH_NONE ? 0 : work_of(&rows[r], factor[r]);
+	for (size_t r = 0; r < n && all > 0; r++)
+		part[r] /= all;
 }
 
 void excursions_words_free(struct excursions_word *list, size_t n)

@@ -21,8 +21,7 @@
  * Gives the passages of an image's evidence their weights, by its frequencies as they are, each
  * row's times a factor. *changed tells the rows whose weights are much different from before.
  */
-void excursions_weigh(
-	struct frequencies_row *rows, size_t n, const double *factor, bool *changed);
+void excursions_weigh(struct frequencies_row *rows, size_t n, const double *factor, bool *changed);
 
 struct excursions_term {
 	uint32_t row;
@@ -31,7 +30,9 @@ struct excursions_term {
 
 /*
  * That a row ran exp(says) times as often as its counts and factor tell, if those of the terms are
- * right. Its own factor is one of the terms: where nobody else is, nothing is said.
+ * right. Its own factor is one of the terms: where nobody else is, nothing is said. Excursions are
+ * slow in comparison with all of the time: where all factors are higher by the same, none is
+ * slower. So the shares are those of factors over their mean, by what each row executes of all.
  */
 struct excursions_word {
 	uint32_t row;
@@ -43,6 +44,9 @@ struct excursions_word {
 /* By the weights at these factors; of rows that have a number (others: GRAPH_NONE). In *out. */
 size_t excursions_compare(const struct frequencies_row *rows, size_t n, const double *factor,
 	const uint32_t *number, struct excursions_word **out);
+/* Each row's part of what those with a number execute, at these factors. */
+void excursions_parts(const struct frequencies_row *rows, size_t n, const double *factor,
+	const uint32_t *number, double *part);
 void excursions_words_free(struct excursions_word *list, size_t n);
 
 #endif

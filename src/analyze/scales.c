@@ -42,8 +42,8 @@ struct word {
 struct scales {
 	const struct frequencies_row *rows;
 	uint32_t *unknown; /* by row, GRAPH_NONE: none */
-	uint32_t n;        /* of them; the last are what all tempos have in common, and the unit of
-			      excursions */
+	uint32_t n;        /* of them; the last are the mean of all rows that excursions compare,
+			      what all tempos have in common, and the unit of excursions */
 	VEC(struct word) words;
 	VEC(struct term) terms;
 	struct tie *ties;
@@ -78,7 +78,7 @@ static void choose(struct scales *s, size_t n)
 	s->unknown = graph_numbers((uint32_t)n, GRAPH_NONE);
 	for (size_t i = 0; i < n && i < MOST; i++)
 		s->unknown[list[i].row] = s->n++;
-	s->n += 2;
+	s->n += 3;
 	free(list);
 }
 
@@ -142,23 +142,46 @@ static void hear_row(struct scales *s, uint32_t row, double tempo)
 			TAIL);
 }
 
+#define SURELY 1e-6 /* the variance of what is so by definition */
+
+/* The mean of all rows, by what each executes; returns what it is at these factors. */
+static double say_mean(struct scales *s, size_t n, const double *factor)
+{
+	double *part = xcalloc(n + 1, sizeof *part), mean = 0;
+
+	excursions_parts(s->rows, n, factor, s->unknown, part);
+	say(s, s->n - 3, GRAPH_NONE, 0, SURELY, INFINITY);
+	for (size_t r = 0; r < n; r++)
+		if (part[r] > 0) {
+			add_term(s, s->unknown[r], -part[r]);
+			mean += part[r] * log(factor[r]);
+		}
+	free(part);
+	return mean;
+}
+
 /* They compare procedures with each other, near the factors that were found before. */
 static void hear_excursions(struct scales *s, size_t n, const double *factor)
 {
 	struct excursions_word *list;
 	size_t words = excursions_compare(s->rows, n, factor, s->unknown, &list);
+	double mean = words ? say_mean(s, n, factor) : 0;
 
 	for (size_t i = 0; i < words; i++) {
 		const struct excursions_word *w = &list[i];
-		double doubt = w->variance + EXCURSION_DOUBT * EXCURSION_DOUBT;
+		double doubt = w->variance + EXCURSION_DOUBT * EXCURSION_DOUBT, all = 0;
+		double says = w->says + log(factor[w->row]);
 
-		say(s, s->unknown[w->row], s->n - 1, w->says + log(factor[w->row]), doubt, TAIL);
+		say(s, s->unknown[w->row], s->n - 1, 0, doubt, TAIL);
 		for (size_t k = 0; k < w->nterms; k++) {
 			const struct excursions_term *t = &w->terms[k];
 
 			add_term(s, s->unknown[t->row], -t->share);
-			s->words.p[s->words.n - 1].says -= t->share * log(factor[t->row]);
+			says -= t->share * log(factor[t->row]);
+			all += t->share;
 		}
+		add_term(s, s->n - 3, all);
+		s->words.p[s->words.n - 1].says = says + all * mean;
 	}
 	excursions_words_free(list, words);
 }

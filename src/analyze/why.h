@@ -187,8 +187,8 @@ void why_destroy(struct why *w);
 struct why_tempo_parts {
 	double all, far; /* samples; of these at loads that may miss */
 	double sample;   /* cycles that one stands for */
-	/* By the counts as they are, outside of such loads: cycles at best, and of the core's width;
-	 * mispredicted branches; lines of code that are gone. */
+	/* By the counts as they are, outside of such loads: cycles at best, and of the core's
+	 * width; mispredicted branches; lines of code that are gone. */
 	double best, work, missed, gone;
 };
 int why_tempo(const struct evidence *ev, const struct frequency *f, const struct why_machine *m,

@@ -104,8 +104,8 @@ static void add_missed(struct why_work *w, struct why_tempo_parts *p)
 static double tempo_at(const struct why_work *w, const struct why_tempo_parts *p)
 {
 	const struct costs *c = costs_of(w->machine);
-	double needed = c->best * p->best + c->work * p->work + c->missed * p->missed +
-			c->gone * p->gone;
+	double needed =
+		c->best * p->best + c->work * p->work + c->missed * p->missed + c->gone * p->gone;
 
 	if (!(needed > 0) || !(p->all > p->far))
 		return NAN;

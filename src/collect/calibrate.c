@@ -21,8 +21,8 @@
 
 #define RATE     500 /* rare enough that the kernel's part of an interrupt is cold, as in life */
 #define PRICE_NS 350000000L /* a price is taken for so long, */
-#define ENOUGH   20        /* from so many samples at least, */
-#define LONGER   4         /* for which a busy machine gets so many times as long */
+#define ENOUGH   20         /* from so many samples at least, */
+#define LONGER   4          /* for which a busy machine gets so many times as long */
 
 /* What takes so long is another process or the hypervisor, not an interrupt. */
 #define PREEMPTED_NS 100000

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "flow/assembled.h"
 #include "isa/decode.h"
+#include "store/excursions.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -130,6 +131,7 @@ static int tear_down(void **state)
 		free(ev->samples);
 		free(ev->edges);
 		free(ev->ways);
+		free(ev->passages);
 		free(ev);
 	}
 	forget_built();
@@ -332,6 +334,60 @@ static void a_scale_that_contradicts_is_taken_back(void **state)
 	assert_true(fabs(log(row_of("low")->frequency->block[0].count / 3600)) < 0.1);
 }
 
+/* Each of so many excursions came by as often as `by` tells for its half of them. */
+enum { EXCURSIONS = 40 };
+static void come_by(const char *name, const double *by)
+{
+	struct evidence *ev = row_of(name)->evidence;
+	uint32_t edge = 0;
+
+	while (ev->flow->graph.edge[edge].from != 0)
+		edge++;
+	ev->passages = xcalloc(EXCURSIONS * EXCURSION_STRETCHES, sizeof *ev->passages);
+	for (uint32_t i = 0; i < EXCURSIONS; i++)
+		for (uint32_t k = 0; k < EXCURSION_STRETCHES; k++)
+			ev->passages[ev->npassages++] = (struct evidence_passage){.excursion = i,
+				.stretch = k,
+				.block = 0,
+				.edge = edge,
+				.count = by[(i + (i % 8 < 3 && k > 1)) % 2] * (10 + i % 3),
+				.stands = 1,
+				.weight = 1};
+}
+
+/*
+ * Half of the excursions are in code that seems slow. Who is how slow depends on the scales that
+ * are looked for, but only on their ratios: what all tempos say together is not contradicted by it.
+ */
+static void set_halves(double factor)
+{
+	static const double low[] = {40, 4}, also[] = {1, 30};
+
+	row_of("low")->evidence->nways = 0;
+	come_by("low", low);
+	come_by("also", also);
+	for (uint32_t i = 0; i < row_of("also")->evidence->flow->ninsns; i++)
+		row_of("also")->evidence->samples[i] = 400;
+	set_tempo("low", factor);
+	set_tempo("also", factor);
+}
+
+static void excursions_only_compare(void **state)
+{
+	double low, also;
+
+	set_halves(1);
+	apply();
+	low = row_of("low")->frequency->block[0].count;
+	also = row_of("also")->frequency->block[0].count;
+	tear_down(state);
+	set_up(state);
+	set_halves(6);
+	apply();
+	assert_true(fabs(row_of("low")->frequency->block[0].count / low - 6) < 0.06);
+	assert_true(fabs(row_of("also")->frequency->block[0].count / also - 6) < 0.06);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -348,6 +404,7 @@ int main(void)
 		TEST(tempos_alone_are_not_sure),
 		TEST(anchors_correct_tempos),
 		TEST(a_scale_that_contradicts_is_taken_back),
+		TEST(excursions_only_compare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
