@@ -79,6 +79,9 @@ static unsigned char *record_at(const struct hmap *m, size_t slot)
 static size_t find_slot(const struct hmap *m, const void *key, uint32_t hash)
 {
 	size_t mask = m->slots - 1, i = hash & mask;
+
+	/* Mostly the record is here: it is under way while the hash still arrives. */
+	__builtin_prefetch(record_at(m, i));
 	while (m->hashes[i] && (m->hashes[i] != hash || memcmp(record_at(m, i), key, m->key_size)))
 		i = (i + 1) & mask;
 	return i;
