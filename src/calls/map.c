@@ -546,7 +546,7 @@ void call_map_pack_fresh(const struct call_map *m, struct buf *out)
 
 		if (!kept[i])
 			continue;
-		number[i] = call_tree_child(
+		number[i] = call_tree_append(
 			t, n->parent == CALL_NONE ? CALL_NONE : number[n->parent], &n->at);
 		to = call_tree_node(t, number[i]);
 		to->count = m->fresh.p[i].count;

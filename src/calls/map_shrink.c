@@ -65,7 +65,7 @@ static void pack_nodes(const struct call_map *m, const bool *nodes, struct buf *
 
 		if (!nodes[i])
 			continue;
-		number[i] = call_tree_child(
+		number[i] = call_tree_append(
 			t, node->parent == CALL_NONE ? CALL_NONE : number[node->parent], &node->at);
 		to = call_tree_node(t, number[i]);
 		to->count = node->count;

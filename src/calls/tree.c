@@ -89,22 +89,26 @@ uint32_t call_tree_find(const struct call_tree *t, uint32_t parent, const struct
 	return r ? r->number : CALL_NONE;
 }
 
+uint32_t call_tree_append(struct call_tree *t, uint32_t parent, const struct call_place *at)
+{
+	assert(parent == CALL_NONE || parent < t->nodes.n);
+	*vec_add(&t->nodes) = (struct call_node){.at = *at,
+		.parent = parent,
+		.depth = parent == CALL_NONE ? 0 : t->nodes.p[parent].depth + 1,
+		.child = CALL_NONE,
+		.next = CALL_NONE};
+	return (uint32_t)t->nodes.n - 1;
+}
+
 uint32_t call_tree_child(struct call_tree *t, uint32_t parent, const struct call_place *at)
 {
 	struct node_key key = key_of(parent, at);
 	struct node_record *r;
 	bool fresh;
 
-	assert(parent == CALL_NONE || parent < t->nodes.n);
 	r = hmap_put(&t->index, &key, &fresh);
-	if (!fresh)
-		return r->number;
-	r->number = (uint32_t)t->nodes.n;
-	*vec_add(&t->nodes) = (struct call_node){.at = *at,
-		.parent = parent,
-		.depth = parent == CALL_NONE ? 0 : t->nodes.p[parent].depth + 1,
-		.child = CALL_NONE,
-		.next = CALL_NONE};
+	if (fresh)
+		r->number = call_tree_append(t, parent, at);
 	return r->number;
 }
 

@@ -56,7 +56,9 @@ struct call_node *call_tree_node(const struct call_tree *t, uint32_t number);
 
 /* The node of this place below parent (CALL_NONE: a root), made when it is not there. */
 uint32_t call_tree_child(struct call_tree *t, uint32_t parent, const struct call_place *at);
-/* The same if it is there; CALL_NONE. */
+/* One that is known not to be there, in a tree that is then only packed: it cannot be found. */
+uint32_t call_tree_append(struct call_tree *t, uint32_t parent, const struct call_place *at);
+/* The same as call_tree_child if it is there; CALL_NONE. */
 uint32_t call_tree_find(const struct call_tree *t, uint32_t parent, const struct call_place *at);
 /* The same path in another tree: places only. CALL_NONE is that of nobody. */
 uint32_t call_tree_copy_path(struct call_tree *to, const struct call_tree *from, uint32_t node);

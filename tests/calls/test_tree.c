@@ -103,6 +103,31 @@ static void adds_profiles(void **state)
 	call_tree_destroy(sum);
 }
 
+/* A tree that is made without looking for nodes is packed as the one that it is made of. */
+static void appended_nodes_are_packed(void **state)
+{
+	struct call_tree *t = example(), *copy = call_tree_create(call_tree_metrics(t));
+	struct buf packed = {0}, same = {0};
+
+	(void)state;
+	for (uint32_t i = 0; i < call_tree_size(t); i++) {
+		const struct call_node *n = call_tree_node(t, i);
+
+		assert_int_equal(call_tree_append(copy, n->parent, &n->at), i);
+		count(copy, i, n->count, n->metrics[0]);
+		assert_int_equal(call_tree_node(copy, i)->depth, n->depth);
+	}
+	assert_int_equal(call_tree_find(copy, CALL_NONE, &call_tree_node(t, 0)->at), CALL_NONE);
+	call_tree_pack(t, &packed);
+	call_tree_pack(copy, &same);
+	assert_int_equal(same.n, packed.n);
+	assert_memory_equal(same.p, packed.p, packed.n);
+	buf_deinit(&packed);
+	buf_deinit(&same);
+	call_tree_destroy(t);
+	call_tree_destroy(copy);
+}
+
 static void damage_is_refused(void **state)
 {
 	struct call_tree *t = call_tree_create(NULL);
@@ -119,6 +144,7 @@ int main(void)
 		cmocka_unit_test(nodes_are_found_again),
 		cmocka_unit_test(goes_in_order),
 		cmocka_unit_test(adds_profiles),
+		cmocka_unit_test(appended_nodes_are_packed),
 		cmocka_unit_test(damage_is_refused),
 	};
 
