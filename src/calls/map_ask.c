@@ -204,11 +204,17 @@ static bool is_among(const int64_t *heights, size_t n, int64_t height)
 	return false;
 }
 
-/* Outer frames are those of many paths. */
+/*
+ * Outer frames are those of many paths. A doubt stays: if it was of who is taken for the caller
+ * now, it is of who was before.
+ */
 static bool is_doubtful(const struct call_map *m, enum stack_kind kind, struct candidate *c)
 {
-	if (!c->doubted_size || call_map_has_grown(m, c->doubted_size)) {
+	bool stays = c->doubtful && c->doubted_caller;
+
+	if (!stays && (!c->doubted_size || call_map_has_grown(m, c->doubted_size))) {
 		c->doubtful = call_map_is_doubtful(m, kind, c);
+		c->doubted_caller = c->caller != CALL_NONE;
 		c->doubted_size = (uint32_t)m->candidates.n;
 	}
 	return c->doubtful;

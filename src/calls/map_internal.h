@@ -32,8 +32,10 @@ struct candidate {
 	uint32_t leaf; /* its height, which counts */
 	uint32_t next;
 	uint32_t caller; /* the candidate that was last seen to call it; CALL_NONE */
-	/* What call_map_is_doubtful said, and how large the map was then; 0: nothing yet. */
-	uint32_t doubtful, doubted_size;
+	/* What call_map_is_doubtful said, whether the caller was known then, and how large the map
+	 * was; 0: nothing yet. */
+	bool doubtful, doubted_caller;
+	uint32_t doubted_size;
 };
 
 /* Compared as bytes. */
