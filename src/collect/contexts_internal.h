@@ -148,8 +148,9 @@ struct contexts {
 	struct call_sites *sites; /* of programs that were counted */
 	struct call_callers
 		*callers; /* of images with paths that nobody has seen; NULL: none yet */
-	struct hmap tail_sites, tail_edges; /* contexts_tails.c */
-	VEC(struct tail_call) tail_calls;   /* since the last flush */
+	uint32_t *tail_sites;             /* contexts_tails.c */
+	struct hmap tail_edges;           /* the same */
+	VEC(struct tail_call) tail_calls; /* since the last flush */
 	struct last_stack last[CONTEXTS_LAST];
 	VEC(struct judgement) judgements;
 	VEC(struct stack_step) steps; /* of the last stack */

@@ -5,19 +5,21 @@
  * say the same.
  */
 #include "base/buf.h"
+#include "base/mem.h"
 #include "collect/contexts_internal.h"
 #include "collect/image_cache.h"
 #include "store/contexts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
 	CALL_BYTES = 5,       /* e8 and how far it is */
 	STUB_BYTES = 7,       /* that tell a linkage stub */
-	MOST_SITES = 1 << 15, /* that are remembered; then all is looked at again */
+	SITES = 1 << 16,      /* that are remembered, by a part of a hash */
+	MOST_EDGES = 1 << 16, /* then all is looked at again */
 };
 
-/* Compared as bytes, all of it. */
 struct tail_site {
 	uint64_t image, back; /* where the call comes back to */
 	uint64_t callee_image, callee;
@@ -32,13 +34,13 @@ struct tail_edge {
 
 void contexts_init_tails(struct contexts *c)
 {
-	hmap_init(&c->tail_sites, sizeof(struct tail_site), sizeof(struct tail_site));
+	c->tail_sites = xcalloc(SITES, sizeof *c->tail_sites);
 	hmap_init(&c->tail_edges, sizeof(struct tail_edge), offsetof(struct tail_edge, by));
 }
 
 void contexts_deinit_tails(struct contexts *c)
 {
-	hmap_deinit(&c->tail_sites);
+	free(c->tail_sites);
 	hmap_deinit(&c->tail_edges);
 	vec_deinit(&c->tail_calls);
 }
@@ -71,36 +73,50 @@ static bool is_stub(struct contexts *c, uint32_t image, uint64_t start, struct b
 	return p[0] == 0xff && p[1] == 0x25;
 }
 
-/* The procedure that is called just before an address; 0: none that is said there. */
-static uint64_t called_before(struct contexts *c, uint32_t image, uint64_t back)
+/* Where a call that ends at an address leads to; 0: it does not say so. */
+static uint64_t target_before(struct contexts *c, uint32_t image, uint64_t back)
 {
 	struct buf code = {0};
-	uint64_t target = 0, start = 0;
+	uint64_t target = 0;
 	int32_t far;
 
 	if (read_code(c, image, back - CALL_BYTES, CALL_BYTES, &code) &&
 		(uint8_t)code.p[0] == 0xe8) {
 		memcpy(&far, code.p + 1, sizeof far);
 		target = back + (uint64_t)(int64_t)far;
-		if (!contexts_procedure(c, image, target, &start) || start != target ||
-			is_stub(c, image, target, &code))
-			target = 0;
 	}
 	buf_deinit(&code);
 	return target;
 }
 
-static void learn_tail(struct contexts *c, const struct tail_call *t)
+/* Whether it is a procedure of its own. */
+static bool is_procedure(struct contexts *c, uint32_t image, uint64_t target)
+{
+	struct buf code = {0};
+	uint64_t start = 0;
+	bool is = contexts_procedure(c, image, target, &start) && start == target &&
+		  !is_stub(c, image, target, &code);
+
+	buf_deinit(&code);
+	return is;
+}
+
+/* Who leads from one image to another may be a stub of another kind. */
+static bool is_in_one_image(const struct tail_call *t)
+{
+	return t->caller.image == t->callee.image;
+}
+
+/* `target` is that of the call. */
+static void learn_tail(struct contexts *c, const struct tail_call *t, uint64_t target)
 {
 	struct tail_edge key = edge_of(&t->caller, &t->callee), *e;
 	uint64_t by = 0;
 	bool fresh;
 
-	/* Who leads from one image to another may be a stub of another kind. */
-	if (t->caller.image == t->callee.image)
-		by = called_before(c, t->image, t->back);
-	if (by == t->callee.procedure)
-		by = 0;
+	if (target && target != t->callee.procedure && is_in_one_image(t) &&
+		is_procedure(c, t->image, target))
+		by = target;
 	e = hmap_put(&c->tail_edges, &key, &fresh);
 	e->differs |= !fresh && e->by != by;
 	e->by = by;
@@ -120,17 +136,40 @@ static int by_image(const void *a, const void *b)
 /* One image after the other: opening its file takes longer than reading code. */
 void contexts_learn_tails(struct contexts *c)
 {
+	const struct tail_call *last = NULL; /* whose code was read */
+	uint64_t target = 0;
+
 	vec_sort(&c->tail_calls, by_image);
-	vec_each (t, &c->tail_calls)
-		learn_tail(c, t);
+	vec_each (t, &c->tail_calls) {
+		if (is_in_one_image(t) &&
+			(!last || last->image != t->image || last->back != t->back)) {
+			target = target_before(c, t->image, t->back);
+			last = t;
+		}
+		learn_tail(c, t, target);
+	}
 	c->tail_calls.n = 0;
+}
+
+/*
+ * Whether the site is none of those seen lately: each has a place for its hash, as that is one
+ * load, and looking at code again does no harm.
+ */
+static bool is_new_site(struct contexts *c, const struct tail_site *site)
+{
+	uint64_t hash = hash_bytes(site, sizeof *site);
+	uint32_t mark = (uint32_t)hash | 1, *known = &c->tail_sites[(hash >> 32) % SITES];
+	bool fresh = *known != mark;
+
+	*known = mark;
+	return fresh;
 }
 
 void contexts_note_tails(struct contexts *c, const struct context_stack *s,
 	const struct walk_frame *walked, const struct call_frame *frames, size_t n)
 {
-	if (c->tail_sites.n > MOST_SITES) {
-		hmap_clear(&c->tail_sites);
+	if (c->tail_edges.n > MOST_EDGES) {
+		memset(c->tail_sites, 0, SITES * sizeof *c->tail_sites);
 		hmap_clear(&c->tail_edges);
 	}
 	for (size_t i = 1; i < n; i++) {
@@ -139,15 +178,13 @@ void contexts_note_tails(struct contexts *c, const struct context_stack *s,
 			.callee = frames[i - 1].procedure};
 		uint64_t offset;
 		uint32_t image;
-		bool fresh;
 
 		if (walked[i].exact || !frames[i].procedure || !frames[i - 1].procedure)
 			continue;
 		image = s->place(s->arg, walked[i].pc - 1, &offset);
 		if (!cached_image_address(image_cache_get(c->images, image), offset, &site.back))
 			continue;
-		hmap_put(&c->tail_sites, &site, &fresh);
-		if (fresh)
+		if (is_new_site(c, &site))
 			*vec_add(&c->tail_calls) = (struct tail_call){.image = image,
 				.back = site.back + 1,
 				.caller = frames[i],
