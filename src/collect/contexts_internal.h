@@ -14,17 +14,22 @@ enum {
 	CONTEXTS_FRAMES = 1024,     /* of a stack */
 };
 
-/* What is known of some code of files; of the kernel's, until the next flush. */
+/*
+ * What is known of some code of files; of the kernel's, until the next flush. Small, as samples and
+ * stacks go through more of them than first caches hold.
+ */
 struct stretch {
-	uint64_t image;      /* key */
-	uint64_t start, end; /* offsets */
+	uint64_t image; /* key */
 	uint64_t procedure;
-	int64_t size;   /* bytes from there to the frame's address */
-	uint32_t base;  /* what its frames are found by */
+	uint32_t piece;    /* of CONTEXTS_STRETCH_MOST bytes, by its number, */
+	uint8_t low, high; /* and in it from here to there */
+	uint8_t base;      /* what its frames are found by */
+	uint8_t pad;
+	int32_t size;   /* bytes from there to the frame's address */
 	uint32_t named; /* the turn + 1 in which the store was last to know its name */
 };
-#define CONTEXTS_STRETCHES    16384
-#define CONTEXTS_STRETCH_MOST 128 /* bytes, from a multiple of it on */
+#define CONTEXTS_STRETCHES    32768
+#define CONTEXTS_STRETCH_MOST 128 /* bytes */
 
 enum stretch_base {
 	BASE_NONE, /* there is no row */
@@ -147,9 +152,9 @@ struct contexts {
 	struct stack_roots roots;
 	struct call_sites *sites; /* of programs that were counted */
 	struct call_callers
-		*callers; /* of images with paths that nobody has seen; NULL: none yet */
-	uint32_t *tail_sites;             /* contexts_tails.c */
-	struct hmap tail_edges;           /* the same */
+		*callers;       /* of images with paths that nobody has seen; NULL: none yet */
+	uint32_t *tail_sites;   /* contexts_tails.c */
+	struct hmap tail_edges; /* the same */
 	VEC(struct tail_call) tail_calls; /* since the last flush */
 	struct last_stack last[CONTEXTS_LAST];
 	VEC(struct judgement) judgements;

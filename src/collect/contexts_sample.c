@@ -19,6 +19,27 @@ enum {
 
 /* ---- code ---- */
 
+/* Whether code from one address up to another, of which one row speaks, is of one procedure. */
+static bool is_one_procedure(
+	struct contexts *c, uint32_t image, uint64_t from, uint64_t to, uint64_t procedure)
+{
+	const struct footprint *f = &image_cache_get(c->images, image)->footprint;
+	ssize_t found = footprint_find(f, from);
+	const struct seen_procedure *p = found >= 0 ? &f->procedures.p[found] : NULL;
+	struct range only;
+	uint64_t first, last;
+
+	if (p && p->nranges == 1) {
+		const struct range *r = seen_ranges(p, &only);
+
+		if (to - r->start <= r->size)
+			return p->start == procedure;
+	}
+	return contexts_procedure(c, image, from, &first) &&
+	       contexts_procedure(c, image, to - 1, &last) && first == procedure &&
+	       last == procedure;
+}
+
 /* The code around an address of which one row and one procedure speak, as far as that is asked. */
 static void measure(
 	struct contexts *c, uint32_t image, uint64_t vaddr, uint64_t offset, struct stretch *s)
@@ -26,8 +47,9 @@ static void measure(
 	enum image_kind kind = (enum image_kind)image_cache_get(c->images, image)->kind;
 	const struct frames *f =
 		kind == IMAGE_ELF || kind == IMAGE_VDSO ? contexts_rows(c, image) : NULL;
-	uint64_t low = offset - offset % CONTEXTS_STRETCH_MOST, high = low + CONTEXTS_STRETCH_MOST;
-	uint64_t start, end, first, last;
+	uint64_t piece = offset - offset % CONTEXTS_STRETCH_MOST;
+	uint64_t low = piece, high = piece + CONTEXTS_STRETCH_MOST;
+	uint64_t start, end;
 	const struct frame_rule *r = f ? frames_around(f, vaddr, &start, &end) : NULL;
 
 	s->base = !r                     ? BASE_NONE
@@ -35,34 +57,35 @@ static void measure(
 		  : r->base == FRAME_RBP ? BASE_RBP
 					 : BASE_OTHER;
 	s->size = r ? r->offset : 0;
-	s->start = offset;
-	s->end = offset + 1;
+	s->low = (uint8_t)(offset - piece);
+	s->high = s->low + 1;
 	if (f && !r)
 		return;
 	if (r && vaddr - start < offset - low)
 		low = offset - (vaddr - start);
 	if (r && end - vaddr < high - offset)
 		high = offset + (end - vaddr);
-	if (contexts_procedure(c, image, vaddr - (offset - low), &first) &&
-		contexts_procedure(c, image, vaddr + (high - offset) - 1, &last) &&
-		first == s->procedure && last == s->procedure) {
-		s->start = low;
-		s->end = high;
+	if (is_one_procedure(
+		    c, image, vaddr - (offset - low), vaddr + (high - offset), s->procedure)) {
+		s->low = (uint8_t)(low - piece);
+		s->high = (uint8_t)(high - piece);
 	}
 }
 
 struct stretch *contexts_stretch(struct contexts *c, uint32_t image, uint64_t offset)
 {
 	const struct cached_image *img = image_cache_get(c->images, image);
-	uint64_t h = (offset / CONTEXTS_STRETCH_MOST ^ img->key) * 0x9e3779b97f4a7c15, vaddr;
+	uint64_t piece = offset / CONTEXTS_STRETCH_MOST, vaddr;
+	uint8_t at = offset % CONTEXTS_STRETCH_MOST;
+	uint64_t h = (piece ^ img->key) * 0x9e3779b97f4a7c15;
 	struct stretch *s = &c->stretches[(h >> 40) % CONTEXTS_STRETCHES];
 
-	if (s->image == img->key && offset - s->start < s->end - s->start)
+	if (s->image == img->key && s->piece == piece && at >= s->low && at < s->high)
 		return s;
-	if (image == IMAGE_NUMBER_UNKNOWN || img->kind == IMAGE_JIT || img->kind == IMAGE_ANON ||
-		!cached_image_address(img, offset, &vaddr))
+	if (piece > UINT32_MAX || image == IMAGE_NUMBER_UNKNOWN || img->kind == IMAGE_JIT ||
+		img->kind == IMAGE_ANON || !cached_image_address(img, offset, &vaddr))
 		return NULL;
-	*s = (struct stretch){0};
+	*s = (struct stretch){.piece = (uint32_t)piece};
 	if (!contexts_procedure(c, image, vaddr, &s->procedure))
 		return NULL;
 	measure(c, image, vaddr, offset, s);
