@@ -119,7 +119,7 @@ struct context_lesson {
 
 struct contexts_settled {
 	VEC(struct context_profile) profiles;
-	VEC(struct called_procedure) procedures; /* by image */
+	VEC(struct called_procedure) procedures; /* by image, then by address */
 	VEC(struct context_lesson) lessons;
 };
 /* All since the last flush; stays the contexts' until they are settled again or flushed. */

@@ -211,11 +211,14 @@ static void settle_walked(struct settling *st, const struct walked *w)
 		has_root(paths, w->node) ? KNOWN_WALKED : KNOWN_UNKNOWN, w->count);
 }
 
-static int by_image(const void *a, const void *b)
+/* Names lie in files as procedures do, and are unpacked many at once. */
+static int by_address(const void *a, const void *b)
 {
 	const struct called_procedure *x = a, *y = b;
 
-	return x->image < y->image ? -1 : x->image > y->image;
+	if (x->image != y->image)
+		return x->image < y->image ? -1 : 1;
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
 const struct contexts_settled *contexts_settle(struct contexts *c)
@@ -242,7 +245,7 @@ const struct contexts_settled *contexts_settle(struct contexts *c)
 	vec_deinit(&st.trees);
 	for (const struct called_procedure *p = NULL; (p = hmap_next(&c->procedures, p));)
 		*vec_add(&c->settled.procedures) = *p;
-	vec_sort(&c->settled.procedures, by_image);
+	vec_sort(&c->settled.procedures, by_address);
 	for (const struct program *p = NULL; (p = hmap_next(&c->programs, p));)
 		if (call_map_has_fresh(p->known))
 			*vec_add(&c->settled.lessons) =
