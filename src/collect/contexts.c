@@ -180,8 +180,13 @@ static const struct frames *find_rows(void *arg, uint64_t pc, uint64_t *bias)
 {
 	struct journey *j = arg;
 	uint64_t offset, vaddr;
-	uint32_t image = j->s->place(j->s->arg, pc, &offset);
+	uint32_t image;
 
+	/* Words that are looked at in search of a caller may be anything; the kernel is no caller,
+	 * and would be asked for code that it seems to have loaded anew. */
+	if ((int64_t)pc < 0)
+		return NULL;
+	image = j->s->place(j->s->arg, pc, &offset);
 	if (image == IMAGE_NUMBER_UNKNOWN ||
 		!cached_image_address(image_cache_get(j->c->images, image), offset, &vaddr))
 		return NULL;

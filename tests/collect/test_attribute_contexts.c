@@ -5,7 +5,10 @@
  */
 #include "collect/attribute_rig.h"
 
+#include "collect/cgroup.h"
 #include "collect/driver.h"
+#include "collect/image_cache.h"
+#include "collect/process.h"
 
 /* Differently made, or the compiler makes one of them. */
 static volatile int touched;
@@ -245,6 +248,40 @@ static void test_most_seen_stay(void **state)
 	assert_int_equal(st.unknown, 0);
 }
 
+static uint32_t place_nothing(void *arg, uint64_t pc, uint64_t *offset)
+{
+	(void)arg, (void)offset;
+	assert_true((int64_t)pc >= 0);
+	return IMAGE_NUMBER_UNKNOWN;
+}
+
+/* What looks like a frame pointer leads to any words: those of the kernel are not looked up. */
+static void test_no_caller_in_the_kernel(void **state)
+{
+	const uint64_t words[] = {BASE, 0xffffffff81000000};
+	struct cgroups *cgroups = cgroups_create("");
+	struct process_table *processes = process_table_create(cgroups, false);
+	struct image_cache *images = image_cache_create("", false);
+	struct contexts *c = contexts_create(images, processes, CONTEXTS_INFERRED);
+	struct stack k = stack_of(by_left, 2);
+	struct contexts_statistics st;
+
+	(void)state;
+	k.s.base += 1 << 16;
+	k.s.trail = 0;
+	k.s.size = sizeof words;
+	k.s.r[4] = k.s.r[5] = BASE - sizeof words;
+	contexts_stack(
+		c, &(struct context_stack){
+			   .stack = &k.s, .bytes = (const uint8_t *)words, .place = place_nothing});
+	contexts_statistics(c, &st);
+	assert_int_equal(st.ends[WALK_STRANGE], 1);
+	contexts_destroy(c);
+	image_cache_destroy(images);
+	process_table_destroy(processes);
+	cgroups_destroy(cgroups);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +292,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_verdicts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_near, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_most_seen_stay, set_up, tear_down),
+		cmocka_unit_test(test_no_caller_in_the_kernel),
 	};
 	return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
 }
