@@ -43,6 +43,9 @@
 /* Between drains while samples begin to tell their callers: every turn. */
 #define ASKING_S 0.2
 
+/* Between looks at what was to be sampled and was not: some files of /proc are long. */
+#define ACCOUNTS_S 5
+
 #define HOUR_US (3600 * 1000000ll)
 
 struct collector {
@@ -60,11 +63,11 @@ struct collector {
 	struct collector_event *events; /* written so far */
 	struct store_account *pending;  /* delivered since the last flush that went well */
 	uint64_t *lost;                 /* on the way to us, since then */
-	uint64_t *idle_samples;         /* of pid 0, since the last drain */
+	uint64_t *idle_samples;         /* of pid 0, since the last accounts */
 	double idle_before;             /* idle_seconds then */
 	int64_t since, flushed_until;   /* microseconds since the epoch */
-	uint64_t next_drain, next_flush, next_care; /* CLOCK_MONOTONIC ns */
-	uint64_t wishes;                            /* for callers, since the last drain */
+	uint64_t next_drain, next_accounts, next_flush, next_care; /* CLOCK_MONOTONIC ns */
+	uint64_t wishes; /* for callers, since the last drain */
 	uint64_t flushes, failed_flushes;
 	struct err failure;
 };
@@ -143,13 +146,14 @@ static double slept_through(struct collector *c, size_t event, double idle, doub
 	return asleep > 0 ? asleep : 0;
 }
 
-/* Takes over the sampler's accounting of the stretch that a drain has ended. */
+/* Takes over the sampler's accounting since the last time; after a drain. */
 static void collect_accounts(struct collector *c)
 {
 	const struct sampler_target *t = &c->o.sampling.target;
 	double idle = idle_seconds(t->cpus, t->ncpus), slept = idle - c->idle_before;
 
 	c->idle_before = idle;
+	c->next_accounts = now_ns() + ACCOUNTS_S * 1000000000ull;
 	for (size_t i = 0; i < c->o.sampling.nevents; i++) {
 		struct sampler_account a;
 		struct store_account *p = &c->pending[i];
@@ -213,7 +217,8 @@ static void drain(struct collector *c)
 	if (c->scout)
 		scout_read(c->scout, before, sink_excursion, c);
 	attribution_drained(c->attribution, before);
-	collect_accounts(c);
+	if (before >= c->next_accounts)
+		collect_accounts(c);
 	set_drain(c, before);
 }
 
@@ -318,10 +323,13 @@ static int write_out(struct collector *c, bool last, struct err *e)
 	return 0;
 }
 
+/* After a drain. */
 static int flush(struct collector *c, bool last, struct err *e)
 {
-	int r = write_out(c, last, &c->failure);
+	int r;
 
+	collect_accounts(c);
+	r = write_out(c, last, &c->failure);
 	c->next_flush = now_ns() + c->o.flush_s * 1e9;
 	if (r < 0) {
 		c->failed_flushes++;
