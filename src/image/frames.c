@@ -28,6 +28,13 @@ struct group {
 	uint32_t first, n;
 };
 
+/* The row of an instruction that was looked for lately; without a rule there is none. */
+struct met {
+	uint32_t at, start, end; /* as of rows */
+	uint32_t rule;
+};
+#define MET 2048 /* by a part of a hash: stacks come by the same calls again and again */
+
 /* By what it says; two that differ hardly ever have one hash, and then they are both kept. */
 struct known_rule {
 	uint64_t hash, number;
@@ -39,6 +46,7 @@ struct made {
 	VEC(struct group) groups;
 	VEC(struct row) rows;
 	VEC(const struct frame_rule *) rules;
+	struct met met[MET];
 	struct hmap known; /* struct known_rule */
 	struct arena arena;
 	struct eh_reader reader;
@@ -288,8 +296,8 @@ void frames_destroy(struct frames *f)
 
 /* ---- looking up ---- */
 
-const struct frame_rule *frames_around(
-	const struct frames *f, uint64_t vaddr, uint64_t *start, uint64_t *end)
+/* Looks for the row of an address; false: there is none. */
+static bool find_row(const struct frames *f, uint64_t vaddr, struct met *out)
 {
 	size_t function = eh_index_find(&f->index, vaddr), low = 0, high;
 	const struct made *m = f->made;
@@ -297,7 +305,7 @@ const struct frame_rule *frames_around(
 	const struct row *rows;
 
 	if (function == EH_INDEX_NONE)
-		return NULL;
+		return false;
 	if (!m->functions[function])
 		make_function(f, function);
 	g = &m->groups.p[m->functions[function] - 1];
@@ -311,10 +319,25 @@ const struct frame_rule *frames_around(
 			high = middle;
 	}
 	if (!low || rows[low - 1].rule == NO_RULE)
+		return false;
+	*out = (struct met){.at = (uint32_t)(vaddr - f->index.low),
+		.start = rows[low - 1].at,
+		.end = low < g->n ? rows[low].at : rows[low - 1].at,
+		.rule = rows[low - 1].rule};
+	return true;
+}
+
+const struct frame_rule *frames_around(
+	const struct frames *f, uint64_t vaddr, uint64_t *start, uint64_t *end)
+{
+	uint64_t at = vaddr - f->index.low;
+	struct met *met = &f->made->met[(at * 0x9e3779b97f4a7c15 >> 40) % MET];
+
+	if ((met->rule == NO_RULE || met->at != at) && !find_row(f, vaddr, met))
 		return NULL;
-	*start = f->index.low + rows[low - 1].at;
-	*end = low < g->n ? f->index.low + rows[low].at : *start;
-	return m->rules.p[rows[low - 1].rule];
+	*start = f->index.low + met->start;
+	*end = f->index.low + met->end;
+	return f->made->rules.p[met->rule];
 }
 
 const struct frame_rule *frames_at(const struct frames *f, uint64_t vaddr)
