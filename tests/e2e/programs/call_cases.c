@@ -1,9 +1,9 @@
 /*
- * CPU time in contexts that are hard to name, a ninth of it in each: behind a jump in place of a
- * call, at the bottom of a recursion, above frames whose size is not fixed, above one that was never
- * touched, after a longjmp, in a coroutine, in a signal handler on the program's stack and on one of
- * its own, in a child of vfork (which ends with its first sleep's time used up).
- * Usage: call_cases SECONDS
+ * CPU time in contexts that are hard to name, a tenth of it in each: behind a jump in place of a
+ * call, at the bottom of a recursion, above frames whose size is not fixed, above one that was
+ * never touched, after a longjmp, in a coroutine, in a signal handler on the program's stack and on
+ * one of its own, in a child of vfork (which ends with its first sleep's time used up), called by
+ * code that was made at run time. Usage: call_cases SECONDS
  */
 #include "burn.h"
 
@@ -145,9 +145,29 @@ CASE void in_vfork(void)
 	waitpid(child, NULL, 0);
 }
 
+static CASE void called_by_made(void)
+{
+	worker(part);
+	KEEP;
+}
+
+/* push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret */
+static const unsigned char made[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+
+/* Who has a frame pointer, as what it made. */
+__attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void in_made(void)
+{
+	void *code = mmap(
+		NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memcpy(code, made, sizeof made);
+	((void (*)(void (*)(void)))code)(called_by_made);
+	KEEP;
+}
+
 int main(int argc, char **argv)
 {
-	part = (argc > 1 ? atof(argv[1]) : 1) / 9;
+	part = (argc > 1 ? atof(argv[1]) : 1) / 10;
 	in_jump();
 	in_recursion(20);
 	for (int i = 0; i < 16; i++)
@@ -158,5 +178,6 @@ int main(int argc, char **argv)
 	handled(0);
 	handled(SA_ONSTACK);
 	in_vfork();
+	in_made();
 	return 0;
 }
