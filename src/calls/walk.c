@@ -10,6 +10,9 @@
 /* Words above the stack pointer that may be a return address, in code without rows. */
 #define SEARCHED 16
 
+/* Frames in a row of code that was made at run time. */
+#define MADE_FRAMES 64
+
 struct walker {
 	const struct walk_start *start;
 	uint64_t base; /* of the copy */
@@ -98,9 +101,23 @@ static bool apply(
 	return known >> FRAME_RIP & 1;
 }
 
+/* Whether frame pointers lead to a caller that is described. */
+static bool is_chain(struct walker *w, uint64_t rbp)
+{
+	uint64_t saved, back, bias;
+
+	for (unsigned i = 0; i < MADE_FRAMES && rbp % 8 == 0; rbp = saved, i++) {
+		if (!read_word(w, rbp, &saved) || !read_word(w, rbp + 8, &back) || saved <= rbp)
+			return false;
+		if (w->find(w->arg, back - 1, &bias))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Code that nobody describes was often made at run time by who keeps frame pointers. Believed only
- * if the caller is code that is described. In a file, it is what compilers put before and behind
+ * if these lead to code that is described. In a file, it is what compilers put before and behind
  * programs (crtstuff.c): it has a frame pointer, but who called it need not.
  */
 static bool guess(struct walker *w, bool in_file, uint64_t *cfa)
@@ -111,7 +128,7 @@ static bool guess(struct walker *w, bool in_file, uint64_t *cfa)
 		return false;
 	if (!read_word(w, rbp, &saved) || !read_word(w, rbp + 8, &back))
 		return false;
-	if ((saved <= rbp && !in_file) || !w->find(w->arg, back - 1, &bias))
+	if (in_file ? !w->find(w->arg, back - 1, &bias) : !is_chain(w, rbp))
 		return false;
 	w->registers[FRAME_RBP] = saved;
 	w->registers[FRAME_RIP] = back;

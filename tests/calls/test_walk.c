@@ -365,6 +365,35 @@ static void test_no_room(void **state)
 	assert_int_equal(one.pc, (uint64_t)look);
 }
 
+/* Code that nobody describes is left by frame pointers, if these lead to some that is described. */
+static void test_made_at_run_time(void **state)
+{
+	const uint64_t base = 0x10000;
+	uint64_t words[] = {0, base + 24, 32, base + 40, (uint64_t)look + 1};
+	struct walk_start s = {.known = 1u << FRAME_RIP | 1u << FRAME_RSP | 1u << FRAME_RBP,
+		.stack = (const uint8_t *)words,
+		.size = sizeof words};
+	struct walk_frame frames[4];
+	size_t n;
+
+	(void)state;
+	s.registers[FRAME_RIP] = 16;
+	s.registers[FRAME_RSP] = base;
+	s.registers[FRAME_RBP] = base + 8;
+	assert_int_equal(walk_stack(&s, find, NULL, frames, 4, &n), WALK_CUT);
+	assert_int_equal(n, 3);
+	assert_int_equal(frames[0].cfa, base + 24);
+	assert_int_equal(frames[1].pc, 32);
+	assert_int_equal(frames[1].cfa, base + 40);
+	assert_int_equal(frames[2].pc, (uint64_t)look + 1);
+	assert_true(frames[0].guessed && frames[1].guessed && !frames[2].guessed);
+	/* They lead to nobody. */
+	words[4] = 48;
+	assert_int_not_equal(walk_stack(&s, find, NULL, frames, 4, &n), WALK_ROOT);
+	assert_int_equal(n, 1);
+	assert_false(frames[0].guessed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_coroutine),
 		cmocka_unit_test(test_short_copy),
 		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_made_at_run_time),
 	};
 
 	return cmocka_run_group_tests(tests, read_modules, forget_modules);

@@ -153,15 +153,19 @@ static CASE void called_by_made(void)
 
 /* push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret */
 static const unsigned char made[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+/* The same, and its second argument is the first of whom it calls. */
+static const unsigned char by_other[] = {
+	0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
 
 /* Who has a frame pointer, as what it made. */
 __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void in_made(void)
 {
-	void *code = mmap(
+	char *code = mmap(
 		NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memcpy(code, made, sizeof made);
-	((void (*)(void (*)(void)))code)(called_by_made);
+	memcpy(code + 64, by_other, sizeof by_other);
+	((void (*)(void *, void (*)(void)))(code + 64))(code, called_by_made);
 	KEEP;
 }
 
