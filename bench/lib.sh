@@ -111,7 +111,7 @@ header() { # CELL...
 cpu_time() { # PID
 	local pid total=0 t
 	for pid in "$1" $(pgrep -P "$1"); do
-		t=$(awk '{ s += $1 } END { printf "%d", s }' /proc/"$pid"/task/*/schedstat 2>/dev/null)
+		t=$(awk '{ s += $1 } END { printf "%.0f", s }' /proc/"$pid"/task/*/schedstat 2>/dev/null)
 		total=$((total + ${t:-0}))
 	done
 	calc "$total / 1e9"
