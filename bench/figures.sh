@@ -3,20 +3,22 @@
 # bench/program: what checks cost by where they stand; how far streams found in bursts agree with
 # those of a whole trace by nCheck:nInstr; and the same by where checks stand.
 #
-#   figures.sh [-n ROUNDS] [6] [6i] [7] [8] [PROGRAM...]
+#   figures.sh [-n ROUNDS] [6] [6i] [7] [8] [medium] [PROGRAM...]
 #
 # Figure 6 is user and system time of the usual jobs, the least of some rounds in turns, over the
 # same of the program as it is; 6i is the same in instructions (callgrind) of short jobs, which do not
 # depend on who else uses the machine. Figures 7 and 8 are of short jobs (bench/program --short), whose
-# whole traces can be had; a program that makes more than MOST references there is not shown. HEAT
-# is the share of all references that a hot stream has at least (0.001).
+# whole traces can be had; a program that makes more than MOST references there is not shown. With
+# "medium" these are of longer ones (bench/program --medium). HEAT is the share of all references
+# that a hot stream has at least (0.001).
 . "$(dirname "$0")/lib.sh"
 rounds=3
 options "$@"
 shift $((OPTIND - 1))
-figures= names=
+figures= names= size=--short
 for word; do
 	case $word in
+	medium) size=--medium ;;
 	[678] | 6i) figures+=" $word" ;;
 	*) names+=" $word" ;;
 	esac
@@ -42,13 +44,13 @@ said() { # NAME: what the job last wrote to standard error
 	echo "$programs/accuracy/$1.err"
 }
 
-record() { # DATABASE [--short] NAME OPTION...
-	local database=$1 short=
-	[ "$2" != --short ] || { short=--short; shift; }
+record() { # DATABASE [--short|--medium] NAME OPTION...
+	local database=$1 size=
+	[[ $2 != --* ]] || { size=$2; shift; }
 	local name=$2
 	shift 2
 	rm -f "$database" "$database"-*
-	"$here/program" $short "$name" "$culprit" record --no-objects -o "$database" "$@" -- ||
+	"$here/program" $size "$name" "$culprit" record --no-objects -o "$database" "$@" -- ||
 		die "$name $*: $(tail -1 "$(said "$name")")"
 }
 
@@ -167,8 +169,8 @@ whole() { # NAME; false: too much of it
 	local name=$1 n
 	[ ! -e "$work/$name.whole" ] || { [ ! -e "$work/$name.left" ]; return; }
 	# shellcheck disable=SC2086
-	(record "$work/$name.whole" --short "$name" --bursts=all ${checks[orig]} &&
-		record "$work/$name.same" --short "$name" --bursts=all ${checks[EC+L4]}) || {
+	(record "$work/$name.whole" $size "$name" --bursts=all ${checks[orig]} &&
+		record "$work/$name.same" $size "$name" --bursts=all ${checks[EC+L4]}) || {
 		echo "$name: its whole trace cannot be had" | tee "$work/$name.left" >>"$work/left_out"
 		touch "$work/$name.whole"
 		return 1
@@ -212,12 +214,12 @@ streams_figure() { # NUMBER TITLE KIND COLUMN...: expects sample() to make the d
 
 sample_7() { # DATABASE NAME PAIR
 	# shellcheck disable=SC2086
-	record "$1" --short "$2" --bursts="$3" ${checks[EC+L4]}
+	record "$1" $size "$2" --bursts="$3" ${checks[EC+L4]}
 }
 
 sample_8() { # DATABASE NAME VARIANT
 	# shellcheck disable=SC2086
-	record "$1" --short "$2" --bursts=1000:50 ${checks[$3]}
+	record "$1" $size "$2" --bursts=1000:50 ${checks[$3]}
 }
 
 figure_7() {
