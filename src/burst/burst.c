@@ -53,6 +53,7 @@ static void destroy(struct burst *b)
 	snippet_destroy(b->lead);
 	snippet_destroy(b->turn);
 	snippet_destroy(b->room);
+	held_snippets_destroy(b->held);
 	for (int i = 0; i <= BURST_WORDS; i++)
 		snippet_destroy(b->point[i]);
 	for (int i = 0; i < PAYLOAD_SNIPPETS; i++)
@@ -65,70 +66,85 @@ static void destroy(struct burst *b)
 
 /* ---- checks ---- */
 
+/* The checks of one function, which exists twice. */
+struct checking {
+	struct burst *burst;
+	struct edit_function *first, *twin;
+	struct held held;
+	bool *done; /* by block: its check in the second copy */
+};
+
 /*
  * In the second copy a check stands where the block begins: who comes over from the first copy
  * passes it as well, so that also bursts that leave and come again all the time, through code that
  * exists once, have an end.
  */
-static void check_block(struct burst *b, size_t i, uint32_t block, bool *done)
+static void check_block(struct checking *c, uint32_t block)
 {
-	const struct flow *flow = b->twins[i]->flow;
+	unsigned held = c->held.variable[block];
+	struct burst *b = c->burst;
 
-	if (!done[block])
-		edit_before(b->edit, b->twins[i], flow->blocks[block].first, b->turn,
+	if (!c->done[block])
+		edit_before(b->edit, c->twin, c->twin->flow->blocks[block].first,
+			held ? b->held[held].turn : b->turn,
 			(uint64_t[]){RT_CALL_BURST_TURN, EDIT_OTHER});
-	done[block] = true;
+	c->done[block] = true;
 }
 
 /* In the first copy, on an edge, or at the entry. */
-static void check_first(struct burst *b, size_t i, uint32_t edge)
+static void check_first(struct checking *c, uint32_t edge)
 {
+	struct burst *b = c->burst;
 	const struct payload *payload = b->options->payload;
 	uint64_t arguments[] = {EDIT_OTHER, 0};
 	bool brings = payload->arrive && payload->arrive(b, edge, &arguments[1]);
-	const struct snippet *s = brings ? b->lead : b->leave;
+	unsigned held = edge == GRAPH_NONE ? 0 : held_on_edge(&c->held, c->first, edge);
+	const struct snippet *s = held     ? brings ? b->held[held].lead : b->held[held].leave
+				  : brings ? b->lead
+					   : b->leave;
 
 	if (edge == GRAPH_NONE)
-		edit_at_entry(b->edit, b->functions[i], s, arguments);
+		edit_at_entry(b->edit, c->first, s, arguments);
 	else
-		edit_on_edge(b->edit, b->functions[i], edge, s, arguments);
-}
-
-static void check_entry(struct burst *b, size_t i, bool *done)
-{
-	const struct flow *flow = b->functions[i]->flow;
-
-	if (!b->checked[i])
-		return;
-	check_first(b, i, GRAPH_NONE);
-	check_block(b, i, flow_block_at(flow, flow->entry), done);
+		edit_on_edge(b->edit, c->first, edge, s, arguments);
 }
 
 /* Edges that cannot be told apart have their code once. */
-static void check_loops(struct burst *b, size_t i, const struct checks_loops *loops, bool *done)
+static void check_loops(struct checking *c, const struct checks_loops *loops)
 {
-	const struct graph *graph = &b->functions[i]->flow->graph;
+	const struct graph *graph = &c->first->flow->graph;
 	bool *left = xcalloc(graph->edges + 1, sizeof *left);
 
 	for (uint32_t k = 0; k < graph->edges; k++) {
-		uint32_t edge = edit_edge_group(b->functions[i], k);
+		uint32_t edge = edit_edge_group(c->first, k);
 
 		if (!loops->back[k] || left[edge])
 			continue;
 		left[edge] = true;
-		check_first(b, i, edge);
-		check_block(b, i, graph->edge[k].to, done);
+		check_first(c, edge);
+		check_block(c, graph->edge[k].to);
 	}
 	free(left);
 }
 
 static void check(struct burst *b, size_t i, const struct checks_loops *loops)
 {
-	bool *done = xcalloc(b->functions[i]->flow->nblocks + 1, sizeof *done);
+	const struct flow *flow = b->functions[i]->flow;
+	struct checking c = {.burst = b,
+		.first = b->functions[i],
+		.twin = b->twins[i],
+		.done = xcalloc(flow->nblocks + 1, sizeof *c.done)};
 
-	check_entry(b, i, done);
-	check_loops(b, i, loops, done);
-	free(done);
+	held_init(&c.held, b, c.first, loops);
+	held_put_before(&c.held, b, c.first);
+	if (b->checked[i]) {
+		check_first(&c, GRAPH_NONE);
+		check_block(&c, flow_block_at(flow, flow->entry));
+	}
+	check_loops(&c, loops);
+	held_put_behind(&c.held, b, c.first);
+	held_deinit(&c.held);
+	free(c.done);
 }
 
 /* ---- both copies ---- */
@@ -195,6 +211,8 @@ static int make_snippets(struct burst *b, struct err *e)
 		rc = snippet_create(TURN, &b->turn, e);
 	if (!rc)
 		rc = snippet_create(ROOM, &b->room, e);
+	if (!rc)
+		rc = held_snippets_create(b->held, e);
 	for (int i = 0; i <= BURST_WORDS && !rc; i++)
 		rc = snippet_create(points[i], &b->point[i], e);
 	for (int i = 0; i < PAYLOAD_SNIPPETS && b->options->payload->texts[i] && !rc; i++)

@@ -1,12 +1,13 @@
 /*
  * The tool that traces in bursts while it works, for the files that make it: burst.c makes second
- * copies and puts checks, point.c puts points where something is recorded, payloads (payload.h) say
- * where and what.
+ * copies and puts checks, held.c says which loops count for themselves, point.c puts points where
+ * something is recorded, payloads (payload.h) say where and what.
  */
 #ifndef CULPRIT_BURST_BURST_INTERNAL_H
 #define CULPRIT_BURST_BURST_INTERNAL_H
 
 #include "burst/burst.h"
+#include "burst/held.h"
 #include "burst/map.h"
 #include "burst/payload.h"
 #include "isa/reference.h"
@@ -21,6 +22,7 @@ struct burst {
 	bool *checked; /* entries */
 	struct burst_map map;
 	struct snippet *leave, *lead, *turn, *room, *point[BURST_WORDS + 1];
+	struct held_snippets held[HELD_END];
 	/* The payload's: */
 	struct snippet *own_snippets[PAYLOAD_SNIPPETS];
 	void *own;

@@ -181,27 +181,26 @@ void checks_loops_init(
 	struct checks_loops *c, const struct edit *e, const struct edit_function *f, unsigned k)
 {
 	const struct flow *flow = f->flow;
-	struct loops loops;
+	const struct loops *loops = &c->loops;
+	bool none = k == CHECKS_NO_LOOPS;
 	bool *boring;
 
-	bool none = k == CHECKS_NO_LOOPS;
-
-	loops_init(&loops, &flow->graph, flow->entry_node);
+	loops_init(&c->loops, &flow->graph, flow->entry_node);
 	k = none ? 0 : k;
-	boring = boring_loops(e, f, &loops, k);
+	boring = boring_loops(e, f, loops, k);
 	c->boring = xcalloc(flow->nblocks + 1, sizeof *c->boring);
 	c->back = xcalloc(flow->graph.edges + 1, sizeof *c->back);
 	for (uint32_t b = 0; b < flow->nblocks; b++)
-		c->boring[b] = k && loops.of[b] != GRAPH_NONE && boring[loops.of[b]];
+		c->boring[b] = k && loops->of[b] != GRAPH_NONE && boring[loops->of[b]];
 	for (uint32_t i = 0; i < flow->graph.edges; i++)
-		c->back[i] = !none && loops.edge[i] & LOOP_BACK && edit_edge_carries(f, i) &&
+		c->back[i] = !none && loops->edge[i] & LOOP_BACK && edit_edge_carries(f, i) &&
 			     !c->boring[flow->graph.edge[i].to];
 	free(boring);
-	loops_deinit(&loops);
 }
 
 void checks_loops_deinit(struct checks_loops *c)
 {
+	loops_deinit(&c->loops);
 	free(c->back);
 	free(c->boring);
 }

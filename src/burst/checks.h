@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "edit/edit.h"
+#include "flow/loops.h"
 
 enum checks_entries {
 	CHECKS_ALL,       /* at all entries */
@@ -26,6 +27,7 @@ bool *checks_at_entries(struct edit *e, enum checks_entries kind);
 
 /* Of one function. */
 struct checks_loops {
+	struct loops loops;
 	bool *back;   /* by edge: a back-edge that has a check */
 	bool *boring; /* by block: in a loop without calls and with at most k references (4.2) */
 };
