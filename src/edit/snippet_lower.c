@@ -186,7 +186,7 @@ static void load(struct lowering *l, uint8_t reg, const struct operand *o)
 	if (o->type == OPERAND_NAMED) {
 		a = named_address(l, o);
 		with(l, ENCODE_ADDRESS, reg, &a);
-	} else if (o->type == OPERAND_CONSTANT) {
+	} else if (o->type == OPERAND_CONSTANT || plan_is_immediate(&l->plan, o)) {
 		encode_constant(l->b, reg, plan_sum(&l->plan, o));
 	} else if (plan_is_memory(&l->plan, o) || o->type == OPERAND_ADDRESS) {
 		a = address_of(l, o);

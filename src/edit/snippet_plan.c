@@ -58,6 +58,13 @@ static unsigned address_helpers(const struct plan *p, const struct operand *o)
 	       plan_in_frame(p, o->base) + plan_in_frame(p, o->index);
 }
 
+/* An address that is a number, in files that stay where they are. */
+static bool is_number(const struct plan *p, const struct operand *o)
+{
+	return o->type == OPERAND_ADDRESS && o->base == SNIPPET_NO && o->index == SNIPPET_NO &&
+	       plan_is_absolute(p, o);
+}
+
 static unsigned value_helpers(const struct plan *p, const struct operand *o)
 {
 	switch ((enum operand_type)o->type) {
@@ -66,13 +73,13 @@ static unsigned value_helpers(const struct plan *p, const struct operand *o)
 	case OPERAND_CONSTANT:
 		return !fits(plan_sum(p, o)) || !fits(-plan_sum(p, o));
 	default:
-		return 1 + address_helpers(p, o);
+		return is_number(p, o) ? 0 : 1 + address_helpers(p, o);
 	}
 }
 
 bool plan_is_immediate(const struct plan *p, const struct operand *o)
 {
-	return o->type == OPERAND_CONSTANT && !value_helpers(p, o);
+	return (o->type == OPERAND_CONSTANT || is_number(p, o)) && !value_helpers(p, o);
 }
 
 bool plan_takes_memory(const struct plan *p, const struct statement *s)

@@ -118,7 +118,11 @@ static void test_fixed(void **state)
 	expect("[a0] += 1", LIVE_REGS | LIVE_FLAGS(FORM_CF), 0, "inc QWORD PTR ds:0x1000");
 	expect("t0 = tls[a2]; [a0 + t0*8] -= 1", NO_LIVE, 0,
 		"mov rcx,QWORD PTR fs:0x3; dec QWORD PTR [rcx*8+0x1000]");
+	expect("v0 = &[a0 + 8]", LIVE_ALL, 0, "mov QWORD PTR [rsp],0x1008");
+	expect("t0 = &[a0]; [t0] += 1", NO_LIVE, 0, "mov ecx,0x1000; add QWORD PTR [rcx],0x1");
 	fixed = false;
+	expect("v0 = &[a0]", LIVE_ALL & ~(1u << REG_RCX), 0,
+		"lea rcx,[rip+0xff9]; mov QWORD PTR [rsp],rcx");
 }
 
 static void test_branches(void **state)
