@@ -40,6 +40,8 @@ struct edit_function {
 	const char *refused; /* why it stays where it is, constant words; NULL: it can be moved */
 	uint64_t refused_at;
 	bool chosen; /* true at first; tools may clear it, then it is not moved */
+	bool seldom; /* false at first; tools may set it of what hardly runs: its code lies behind
+			that of the others, which so share pages */
 };
 
 /*

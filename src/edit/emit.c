@@ -148,16 +148,25 @@ static uint64_t place_rest(struct body *b, uint32_t first, uint32_t end, uint64_
 	return at;
 }
 
-/* First all that holds entries, then the parts that are seldom run, then second copies. */
+/* What holds entries, then the parts that are seldom run. */
+static uint64_t place_functions(struct edit *e, bool seldom, uint64_t at)
+{
+	for (size_t i = 0; i < e->nfunctions; i++)
+		if (e->functions[i].public.seldom == seldom)
+			at = place_rest(e->functions[i].body, 0, 1, at);
+	for (size_t i = 0; i < e->nfunctions; i++)
+		if (e->functions[i].public.seldom == seldom)
+			at = place_rest(e->functions[i].body, 1, UINT32_MAX, at);
+	return at;
+}
+
+/* Second copies come last. */
 static uint64_t place_all(struct edit *e, uint64_t at)
 {
 	uint64_t behind = place_alike(e, at);
 
-	at = behind ? behind : at;
-	for (size_t i = 0; i < e->nfunctions; i++)
-		at = place_rest(e->functions[i].body, 0, 1, at);
-	for (size_t i = 0; i < e->nfunctions; i++)
-		at = place_rest(e->functions[i].body, 1, UINT32_MAX, at);
+	at = place_functions(e, false, behind ? behind : at);
+	at = place_functions(e, true, at);
 	vec_each (f, &e->twins)
 		at = place_rest((*f)->body, 0, UINT32_MAX, at);
 	return at;

@@ -177,6 +177,31 @@ static void test_growth(void **state)
 	expect((const long[]){0}, 1);
 }
 
+/* What hardly runs lies behind all else, and runs as ever. */
+static void test_seldom(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"again", "twice", "maybe", "leaf", "full", "main"};
+	struct err err = {0};
+	begin("", true);
+	find_function(editing, "maybe")->seldom = true;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) /* too much to lie as before */
+		for (int times = 0; times < 10; times++)
+			edit_at_entry(editing, find_function(editing, names[i]), count,
+				counter((unsigned)i));
+	uint64_t seldom = address_in("code", "maybe");
+	if (edit_write(editing, in_workshop("first"), &err))
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (i != 2)
+			assert_true(edit_moved(editing, address_in("code", names[i])) <
+				    edit_moved(editing, seldom));
+	edit_destroy(editing);
+	snippet_destroy(count);
+	shell("./code | head -1 > expected && ./first > got && head -1 got | cmp - expected");
+	shell("sed -n 4p got | grep -q '^50$'");
+}
+
 /* What is not chosen stays, and is called from what is moved and the other way round. */
 static void test_some(void **state)
 {
@@ -204,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_independent),
 		cmocka_unit_test(test_fixed),
 		cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_seldom),
 		cmocka_unit_test(test_some),
 	};
 	return cmocka_run_group_tests(tests, open_workshop, close_workshop);
