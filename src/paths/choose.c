@@ -122,6 +122,18 @@ static void forget(struct choosing *c)
 	numbering_deinit(&c->numbering);
 }
 
+/* What is behind a table that several jumps share finds the variable in one place, so the blocks
+ * there hang together with all of them. */
+static void hold_behind_tables(const struct choosing *c, bool *blocks)
+{
+	const struct exact_function *f = &c->model.graph;
+
+	vec_each (l, &f->links)
+		if (l->from >= f->blocks.n && l->from < exact_outside(f) && l->to < f->blocks.n &&
+			c->plan.held[l->from] && graph_in_degree(&c->graph, l->from) > 1)
+			blocks[l->to] = true;
+}
+
 /* Blocks where the variable must have its value: those where the sum is not known, also behind
  * them in a node that their ways out share. */
 static bool *held_blocks(const struct choosing *c)
@@ -132,6 +144,7 @@ static bool *held_blocks(const struct choosing *c)
 	vec_each (l, &f->links)
 		if (l->from < f->blocks.n && l->to >= f->blocks.n && l->to < exact_outside(f))
 			blocks[l->from] |= c->plan.held[l->to];
+	hold_behind_tables(c, blocks);
 	return blocks;
 }
 
