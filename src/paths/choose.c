@@ -107,7 +107,10 @@ static bool *all_cuts(const struct choosing *c, const bool *cut)
 static void number(struct choosing *c, const bool *cut, uint64_t limit)
 {
 	_cleanup_free_ bool *all = c->ends ? all_cuts(c, cut) : NULL;
-	struct number_wish wish = {.cut = all ? all : cut, .weight = c->cuttable.p, .limit = limit};
+	struct number_wish wish = {.cut = all ? all : cut,
+		.weight = c->cuttable.p,
+		.limit = limit,
+		.often = c->weights.p};
 
 	numbering_init(&c->numbering, &c->graph, exact_outside(&c->model.graph), &wish);
 	plan_init(&c->plan, &c->numbering, c->weights.p, c->to_the_end ? NULL : c->early.p);

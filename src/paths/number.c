@@ -222,23 +222,58 @@ static uint64_t paths_over(const struct numbering *n, uint32_t edge)
 	return to == n->outside ? 1 : n->paths[to];
 }
 
-static uint64_t number_node(struct numbering *n, uint32_t node)
+/* By edge of the dag. */
+static double *weigh_all(const struct numbering *n, const double *often)
 {
+	double *all = xcalloc(n->dag.edges + 1, sizeof *all);
+
+	for (uint32_t i = 0; i < n->given && often; i++) {
+		all[i] = often[i];
+		if (n->cut[i])
+			all[n->begins[i]] += often[i];
+	}
+	return all;
+}
+
+struct weighed {
+	double often;
+	uint32_t edge;
+};
+
+static int by_often(const void *a, const void *b)
+{
+	const struct weighed *x = a, *y = b;
+
+	if (x->often != y->often)
+		return x->often < y->often ? -1 : 1;
+	return x->edge < y->edge ? -1 : x->edge > y->edge;
+}
+
+static uint64_t number_node(struct numbering *n, uint32_t node, const double *often)
+{
+	VEC(struct weighed) list = {0};
 	uint64_t sum = 0;
 
-	graph_each_out (e, &n->dag, node) {
-		n->value[*e] = sum;
-		sum = add_most(sum, paths_over(n, *e));
+	graph_each_out (e, &n->dag, node)
+		*vec_add(&list) = (struct weighed){often[*e], *e};
+	vec_sort(&list, by_often);
+	vec_each (w, &list) {
+		n->value[w->edge] = sum;
+		sum = add_most(sum, paths_over(n, w->edge));
 	}
+	vec_deinit(&list);
 	return sum;
 }
 
-static void number_all(struct numbering *n, const struct walking *w)
+static void number_all(struct numbering *n, const struct walking *w, const double *often)
 {
+	double *all = weigh_all(n, often);
+
 	n->value = xcalloc(n->dag.edges + 1, sizeof *n->value);
 	for (uint32_t i = 0; i < w->n; i++)
-		n->paths[w->order[i]] = number_node(n, w->order[i]);
-	n->total = number_node(n, n->outside);
+		n->paths[w->order[i]] = number_node(n, w->order[i], all);
+	n->total = number_node(n, n->outside, all);
+	free(all);
 }
 
 static void begin(struct numbering *n, struct walking *w, const struct graph *g, uint32_t outside,
@@ -280,7 +315,7 @@ void numbering_init(struct numbering *n, const struct graph *g, uint32_t outside
 		without += first[i] && w.state[g->edge[i].from] == DONE;
 	make_dag(n, g, w.state);
 	n->shortened = n->ncut - without;
-	number_all(n, &w);
+	number_all(n, &w, wish->often);
 	free(first);
 	free(w.cut);
 	walking_deinit(&w);

@@ -41,6 +41,9 @@ struct number_wish {
 	const double *weight; /* by edge: lighter ones are cut first; negative: not to have fewer
 				 paths. NULL: all weigh the same */
 	uint64_t limit;       /* of paths; 0: NUMBER_MOST */
+	const double *often;  /* by edge; paths by edges that are taken often get the last numbers
+				 of their node, so that their counters are close together. NULL:
+				 as edges come */
 };
 
 /*

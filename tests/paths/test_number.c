@@ -146,6 +146,7 @@ static void try_graph(uint32_t nodes, bool cyclic, bool cuts, uint64_t limit)
 		cut[i] = !draw(4);
 	wish.cut = cuts ? cut : NULL;
 	wish.weight = draw(2) ? weight : NULL;
+	wish.often = draw(2) ? weight : NULL;
 	numbering_init(&n, &g, nodes - 1, &wish);
 	uint64_t *increments = numbering_increments(&n, weight);
 	list_all(&n, increments);
@@ -256,6 +257,32 @@ static void test_cuts_light_edges(void **state)
 	graph_deinit(&g);
 }
 
+/* The most frequent path has the last number, and the next ones are those that leave it late. */
+static void test_frequent_paths_are_last(void **state)
+{
+	struct graph g;
+	struct numbering n;
+	double often[64] = {0};
+	number_path path = {0};
+
+	(void)state;
+	make_diamonds(&g, 12);
+	for (uint32_t i = 0; i < g.edges; i++)
+		often[i] = i % 3 == 1 ? 100 : 1; /* all go into the blocks between */
+	numbering_init(&n, &g, g.nodes - 1, &(struct number_wish){.often = often});
+	assert_int_equal(n.total, 4096);
+	numbering_decode(&n, n.total - 1, &path);
+	assert_int_equal(path.n, 2 + 2 * 12);
+	numbering_decode(&n, n.total - 2, &path);
+	assert_int_equal(path.n, 1 + 2 * 12);
+	assert_int_equal(path.p[path.n - 3], 1 + 3 * 10 + 2); /* from the last diamond but one */
+	numbering_decode(&n, 0, &path);
+	assert_int_equal(path.n, 2 + 12);
+	numbering_deinit(&n);
+	graph_deinit(&g);
+	vec_deinit(&path);
+}
+
 /* The first diamond of the paper's figure 1: a, b, c, d, e, f with six paths. */
 static void test_figure_1(void **state)
 {
@@ -292,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_limited),
 		cmocka_unit_test(test_never_wraps),
 		cmocka_unit_test(test_cuts_light_edges),
+		cmocka_unit_test(test_frequent_paths_are_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
