@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define ARRAY_MOST 256 /* potential paths of a procedure: every record has a counter for each */
+#define TIGHT      16  /* rather so many, which lie in few lines of the cache */
 #define PATHS_MOST ((uint64_t)1 << 56) /* of one procedure */
 
 /*
@@ -28,6 +29,8 @@ void path_words_init(struct path_words *w, struct edit *edit, const struct path_
 
 	*w = (struct path_words){.choosing = {.guide = o->guide,
 					 .variable = 2,
+					 .tight = TIGHT,
+					 .everywhere = true,
 					 .full = o->full,
 					 .to_the_end = o->measures->n},
 		.code = {.edit = edit,

@@ -13,6 +13,8 @@
 #define PARTS 256
 #define WORDS 8
 
+#define LITTLE_MORE 1.02 /* what fewer counters may cost */
+
 /* Walks begin with the first link: loops are then entered as the procedure is. */
 static void put_entry_first(struct choosing *c)
 {
@@ -296,6 +298,19 @@ static void cut_surely(struct choosing *c)
 	free(before);
 }
 
+/* With as few counters as cost hardly more: what seldom runs is cut first. */
+static void number_tightly(struct choosing *c, const bool *cut, double cost)
+{
+	uint64_t limit = c->tight > c->graph.edges ? c->tight : c->graph.edges;
+
+	do {
+		limit = limit < c->array ? limit : c->array;
+		forget(c);
+		number(c, cut, limit);
+		limit *= 4;
+	} while (c->plan.cost > cost * LITTLE_MORE && limit / 4 < c->array);
+}
+
 /* Of several ways to cut, the one that costs least. */
 static void refine(struct choosing *c)
 {
@@ -323,8 +338,7 @@ static void refine(struct choosing *c)
 			least = c->plan.cost;
 		}
 	}
-	forget(c);
-	number(c, cuts[best], c->array);
+	number_tightly(c, cuts[best], least);
 	c->model.pieces = best == REFINE_SEAMS;
 	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++)
 		free(cuts[i]);
@@ -344,6 +358,8 @@ static void number_paths(struct choosing *c)
 		forget(c);
 		number(c, NULL, c->array);
 	}
+	if (c->everywhere && !c->refined && !c->full && c->numbering.total > c->tight)
+		number_tightly(c, NULL, c->plan.cost);
 	if (c->derives && !c->refined)
 		cut_surely(c);
 }

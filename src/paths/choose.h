@@ -18,6 +18,8 @@ struct choosing {
 	unsigned variable;         /* of snippets: v0 to v2 */
 	bool bare;                 /* there is none: paths end wherever ways meet */
 	uint64_t array;            /* potential paths that have a counter each */
+	uint64_t tight;            /* rather only so many, if that costs hardly more: */
+	bool everywhere;           /* also where it is only guessed what that costs */
 	bool full;                 /* more are left whole, and hashed; else cut to be as few */
 	uint64_t most;             /* even then */
 	bool to_the_end;  /* paths are counted where they end, not where they are decided */

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "edit/endings.h"
+#include "edit/guide.h"
 #include "edit/runtime.h"
 #include "edit/threads.h"
 #include "paths/code.h"
@@ -15,6 +16,9 @@
 #define ARRAY_LEAST 512  /* the same once there are many arrays: */
 #define WORDS_MOST  (8 << 20)
 #define WORDS_EACH  (1 << 20)           /* the same, of which every thread has some */
+#define EDGE_WORDS  2                   /* of an edge, at least: with all cut so many suffice */
+#define ARRAY_TIGHT 64                  /* by earlier counts, if that costs hardly more */
+#define WORDS_NEAR  256                 /* of a procedure that ran before, on average */
 #define PATHS_MOST  ((uint64_t)1 << 56) /* of one procedure */
 #define KEYS_MOST   NUMBER_MOST         /* of all that share the table */
 
@@ -38,17 +42,40 @@ struct instrumenting {
 	struct choosing choosing; /* of one function after the other */
 	struct paths_map_writer writer;
 	uint64_t keys, words; /* that are given out */
+	uint64_t near, end;   /* room for the counters of what ran before */
 	bool *measured;       /* by function */
 	struct handover handover;
 };
 
 /* ---- one function ---- */
 
+/* What ran before has its counters together, not each on a page with those of others. */
+static void reserve(struct instrumenting *in)
+{
+	const struct exact_scene *s = &in->choosing.scene;
+	uint64_t ran = 0, each = WORDS_NEAR * paths_code_stride(&in->paths->code) * RT_COUNTER;
+
+	for (size_t i = 0; i < s->n && in->choosing.guide; i++)
+		ran += guide_block(in->choosing.guide, s->functions[i]->procedure->start) > 0;
+	in->near = edit_data(s->edit, ran * each, RT_COUNTER);
+	in->end = in->near + ran * each;
+}
+
+static uint64_t room_for(struct instrumenting *in, uint64_t size)
+{
+	uint64_t at = in->near;
+
+	if (!in->choosing.refined || size > in->end - at)
+		return edit_data(in->choosing.scene.edit, size, RT_COUNTER);
+	in->near += size;
+	return at;
+}
+
 /* Words of an array, or keys. */
 static void give_out(struct instrumenting *in)
 {
 	struct choosing *c = &in->choosing;
-	uint64_t words = c->numbering.total * paths_code_stride(&in->paths->code), at;
+	uint64_t words = c->numbering.total * paths_code_stride(&in->paths->code);
 
 	if (c->model.how == PATH_HOW_HASH) {
 		c->model.first = in->keys;
@@ -57,8 +84,7 @@ static void give_out(struct instrumenting *in)
 		return;
 	}
 	in->words += words;
-	at = edit_data(c->scene.edit, words * RT_COUNTER, RT_COUNTER);
-	c->model.first = (at - in->paths->code.words) / RT_COUNTER;
+	c->model.first = (room_for(in, words * RT_COUNTER) - in->paths->code.words) / RT_COUNTER;
 }
 
 static bool is_taken(const struct edit_function *f)
@@ -85,15 +111,24 @@ static void find_readings(struct instrumenting *in)
 	p->code.handover = &in->handover;
 }
 
+static uint64_t array_of(const struct instrumenting *in, const struct edit_function *f)
+{
+	uint64_t most = in->paths->options.per_thread ? WORDS_EACH : WORDS_MOST;
+	uint64_t array = in->words < most ? ARRAY_MOST : ARRAY_LEAST;
+	uint64_t by_edge = EDGE_WORDS * (uint64_t)f->flow->graph.edges;
+
+	return by_edge > array ? by_edge : array;
+}
+
 static void take_function(struct instrumenting *in, size_t number)
 {
 	struct choosing *c = &in->choosing;
 	uint64_t left = KEYS_MOST - in->keys;
-	uint64_t most = in->paths->options.per_thread ? WORDS_EACH : WORDS_MOST;
 
-	c->array = in->words < most ? ARRAY_MOST : ARRAY_LEAST;
+	c->array = array_of(in, c->scene.functions[number]);
 	c->most = left < 2 * PATHS_MOST ? left / 2 : PATHS_MOST;
 	choose_paths(c, c->scene.functions[number]);
+	c->function->seldom = c->guide && !c->refined;
 	give_out(in);
 	paths_code_insert(&in->paths->code, &(struct paths_body){.chosen = c,
 						    .model = &c->model,
@@ -141,6 +176,7 @@ static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 	struct instrumenting in = {.paths = p,
 		.choosing = {.scene.edit = edit,
 			.guide = p->options.guide,
+			.tight = ARRAY_TIGHT,
 			.full = p->options.full,
 			.to_the_end = p->options.measures.n,
 			.derives = !p->options.measures.n && !p->options.full}};
@@ -157,6 +193,7 @@ static void instrument(struct paths *p, struct edit *edit, struct buf *map)
 	find_readings(&in);
 	if (p->options.per_thread)
 		threads_check(&p->threads, edit);
+	reserve(&in);
 	for (size_t i = 0; i < scene->n; i++)
 		if (is_taken(scene->functions[i]))
 			take_function(&in, i);

@@ -172,6 +172,18 @@ mixed() {
 		jq -e '.procedures[0] | .potential == 32768 and .counted == "hash" and .cuts == 0'
 }
 
+@test "so many blocks that an array has room for each, but not for 4,096 paths: no table" {
+	{
+		echo 'long f(long x) { volatile long y = 0;'
+		seq 2500 | sed 's/.*/if (x % & == 1) y += &;/'
+		echo 'return y; } int main(void) { long s = 0; for (int i = 0; i < 50; i++) s += f(i); return s == 1; }'
+	} | program a
+	differing a "" ./a >differ
+	[ ! -s differ ]
+	"$CULPRIT" paths -i p.db f --procedures --json |
+		jq -e '.procedures[0] | .counted == "array" and .cuts > 0 and .potential > 4096'
+}
+
 @test "refined by an earlier run: the same sums" {
 	mixed
 	"$CULPRIT" record -q --exact -o x.db --libs none -- ./a >/dev/null
