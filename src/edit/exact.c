@@ -84,10 +84,12 @@ static void find_losses(struct instrumenting *in)
 	1e-9 /* guesses, against what was counted: among what was never taken they decide \
 	      */
 
-static void weigh(struct instrumenting *in)
+static void weigh(struct instrumenting *in, struct edit_function *function)
 {
 	vec_reserve(&in->taken, in->places.n + 1);
 	bool guided = in->guide && guide_weights(in->guide, &in->model, in->taken.p);
+
+	function->seldom = in->guide && !guided;
 	for (size_t i = 0; i < in->places.n; i++) {
 		struct exact_place *p = &in->places.p[i];
 
@@ -98,7 +100,7 @@ static void weigh(struct instrumenting *in)
 	}
 }
 
-static int choose(struct instrumenting *in)
+static int choose(struct instrumenting *in, struct edit_function *function)
 {
 	struct exact_function *f = &in->model;
 	struct chords chords;
@@ -106,7 +108,7 @@ static int choose(struct instrumenting *in)
 	int rc;
 
 	in->edges.n = in->weights.n = 0;
-	weigh(in);
+	weigh(in, function);
 	find_losses(in);
 	for (size_t i = 0; i < f->links.n; i++) {
 		const struct exact_place *place = &in->places.p[i];
@@ -153,7 +155,7 @@ static void take_function(struct instrumenting *in, struct edit_function *f)
 	loops_init(&loops, &f->flow->graph, f->flow->entry_node);
 	exact_alone_find(&in->alone, f, &loops);
 	exact_model(&in->scene, f, &in->model, &in->places, &loops, &in->alone);
-	if (choose(in)) {
+	if (choose(in, f)) {
 		f->chosen = false; /* what cannot be counted need not be moved */
 	} else {
 		insert_all(in, f);

@@ -55,6 +55,7 @@ static void weigh(struct choosing *c)
 	vec_reserve(&c->cuttable, n + 1);
 	c->weights.n = c->cuttable.n = n;
 	c->refined = c->guide && guide_weights(c->guide, &c->model.graph, c->weights.p);
+	c->function->seldom = c->guide && !c->refined;
 	for (size_t i = 0; i < n; i++) {
 		const struct exact_place *place = &c->places.p[i];
 
@@ -319,7 +320,7 @@ static void refine(struct choosing *c)
 	double least = 0;
 
 	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++) {
-		if (i == REFINE_SEAMS && !c->derives) {
+		if (i >= REFINE_SEAMS && !c->derives) {
 			cuts[i] = NULL;
 			continue;
 		}
@@ -328,7 +329,7 @@ static void refine(struct choosing *c)
 			cuts[i][k] &= c->cuttable.p[k] >= 0;
 		forget(c);
 		number(c, cuts[i], c->array);
-		if (i == REFINE_SEAMS) {
+		if (i >= REFINE_SEAMS) {
 			cut_at_seams(c, false, cuts[i]);
 			forget(c);
 			number(c, cuts[i], c->array);
@@ -339,7 +340,7 @@ static void refine(struct choosing *c)
 		}
 	}
 	number_tightly(c, cuts[best], least);
-	c->model.pieces = best == REFINE_SEAMS;
+	c->model.pieces = best >= REFINE_SEAMS;
 	for (enum refine_cuts i = 0; i < REFINE_CUTS; i++)
 		free(cuts[i]);
 	free(around);

@@ -128,7 +128,6 @@ static void take_function(struct instrumenting *in, size_t number)
 	c->array = array_of(in, c->scene.functions[number]);
 	c->most = left < 2 * PATHS_MOST ? left / 2 : PATHS_MOST;
 	choose_paths(c, c->scene.functions[number]);
-	c->function->seldom = c->guide && !c->refined;
 	give_out(in);
 	paths_code_insert(&in->paths->code, &(struct paths_body){.chosen = c,
 						    .model = &c->model,

@@ -47,7 +47,7 @@ bool *refine_cut(const struct graph *g, uint32_t outside, const double *weights,
 
 	if (what >= REFINE_ENTRIES)
 		cut_entries(g, outside, weights, around, cut);
-	if (what == REFINE_COLD)
+	if (what == REFINE_COLD || what == REFINE_COLD_SEAMS)
 		cut_cold(g, outside, weights, cut);
 	return cut;
 }
