@@ -12,9 +12,9 @@
 
 enum refine_cuts {
 	REFINE_NONE,
-	REFINE_ENTRIES, /* into loops that turn often: their paths are then their own */
-	REFINE_COLD,    /* and edges that are hardly taken */
-	REFINE_SEAMS,   /* or into loops, and at seams (seams.h) */
+	REFINE_ENTRIES,    /* into loops that turn often: their paths are then their own */
+	REFINE_COLD,       /* and edges that are hardly taken */
+	REFINE_SEAMS,      /* or into loops, and at seams (seams.h) */
 	REFINE_COLD_SEAMS, /* or all of these */
 	REFINE_CUTS,
 };
