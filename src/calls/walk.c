@@ -108,10 +108,11 @@ static bool is_chain(struct walker *w, uint64_t rbp)
 
 	for (unsigned i = 0; i < MADE_FRAMES && rbp % 8 == 0; rbp = saved, i++) {
 		if (!read_word(w, rbp, &saved) || !read_word(w, rbp + 8, &back) || saved <= rbp)
-			return false;
+			break;
 		if (w->find(w->arg, back - 1, &bias))
 			return true;
 	}
+	w->cut = false; /* it need not be one, wherever it leads */
 	return false;
 }
 
