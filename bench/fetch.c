@@ -3,27 +3,16 @@
  *
  *   fetch BYTES...
  *
- * Prints for each size the least ns of a line. Each line has a few cycles of dependent work, as code
- * has, and a jump to the next; lines come in an order that no prefetcher follows, but every branch is
- * foreseen as far as the core remembers so many.
+ * Prints for each size the least ns of a line. Each line has a few cycles of dependent work, as
+ * code has, and a jump to the next; lines come in an order that no prefetcher follows, but every
+ * branch is foreseen as far as the core remembers so many.
  */
-#include <err.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "circle.h"
+
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { LINE = 64, LINES = 200000, TRIES = 60, WORK = 7 };
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* add $1, %rax so many times, and a jump; what the counter in %rdi ends is the first line's. */
 static void write_line(uint8_t *at, const uint8_t *next)
@@ -51,25 +40,14 @@ static void write_first(uint8_t *at, const uint8_t *next)
 	memcpy(at, &by, sizeof by);
 }
 
-/* One circle through all lines (Sattolo). */
 static void write_circle(uint8_t *code, size_t n)
 {
-	size_t *order = calloc(n, sizeof *order);
+	size_t *next = circle(n);
 
-	if (!order)
-		err(1, "%zu lines", n);
-	for (size_t i = 0; i < n; i++)
-		order[i] = i;
-	for (size_t i = n - 1; i > 0; i--) {
-		size_t other = ((size_t)rand() << 15 ^ (size_t)rand()) % i, kept = order[i];
-
-		order[i] = order[other];
-		order[other] = kept;
-	}
-	write_first(code, code + order[0] * LINE);
+	write_first(code, code + next[0] * LINE);
 	for (size_t i = 1; i < n; i++)
-		write_line(code + i * LINE, code + order[i] * LINE);
-	free(order);
+		write_line(code + i * LINE, code + next[i] * LINE);
+	free(next);
 }
 
 static double fetch(size_t bytes)
@@ -97,14 +75,6 @@ static double fetch(size_t bytes)
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		errx(2, "usage: fetch BYTES...");
-	for (int i = 1; i < argc; i++) {
-		size_t bytes = strtoull(argv[i], NULL, 10);
-
-		if (bytes < 4096 || bytes % 4096)
-			errx(2, "%s: no multiple of a page", argv[i]);
-		printf("%.2f%c", fetch(bytes), i + 1 < argc ? ' ' : '\n');
-	}
+	print_sizes(argc, argv, fetch);
 	return 0;
 }

@@ -5,11 +5,7 @@
  *
  * Prints for each size the least ns of a load. Lines come in an order that no prefetcher follows.
  */
-#include <err.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "circle.h"
 
 enum { LINE = 64, LOADS = 20000, TRIES = 100 };
 
@@ -18,32 +14,13 @@ struct line {
 	char pad[LINE - sizeof(struct line *)];
 };
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-/* One circle through all lines (Sattolo). */
 static void make_circle(struct line *lines, size_t n)
 {
-	size_t *order = calloc(n, sizeof *order);
+	size_t *next = circle(n);
 
-	if (!order)
-		err(1, "%zu lines", n);
 	for (size_t i = 0; i < n; i++)
-		order[i] = i;
-	for (size_t i = n - 1; i > 0; i--) {
-		size_t other = ((size_t)rand() << 15 ^ (size_t)rand()) % i, kept = order[i];
-
-		order[i] = order[other];
-		order[other] = kept;
-	}
-	for (size_t i = 0; i < n; i++)
-		lines[i].next = &lines[order[i]];
-	free(order);
+		lines[i].next = &lines[next[i]];
+	free(next);
 }
 
 static double latency(size_t bytes)
@@ -71,14 +48,6 @@ static double latency(size_t bytes)
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		errx(2, "usage: latency BYTES...");
-	for (int i = 1; i < argc; i++) {
-		size_t bytes = strtoull(argv[i], NULL, 10);
-
-		if (bytes < 4096 || bytes % 4096)
-			errx(2, "%s: no multiple of a page", argv[i]);
-		printf("%.2f%c", latency(bytes), i + 1 < argc ? ' ' : '\n');
-	}
+	print_sizes(argc, argv, latency);
 	return 0;
 }
