@@ -7,12 +7,8 @@
  * stalls, unexplained ones, gain, the widths of the culprits' ranges, culprits times dynamic
  * stalls; and the least and the most of D-cache, DTLB, I-cache and ITLB.
  */
-#include "analyze/evidence.h"
-#include "analyze/frequencies.h"
-#include "analyze/why.h"
-#include "base/err.h"
+#include "rows.h"
 
-#include <err.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -53,54 +49,24 @@ static void print_procedure(const struct why *w)
 	putchar('\n');
 }
 
-static int print_image(struct selection *sel, struct selected_image *im,
-	const struct why_machine *machine, struct err *e)
+static void print_row(
+	void *arg, const struct frequencies_row *row, const struct why_machine *machine)
 {
-	const struct frequencies_row *rows;
-	struct frequencies *f;
-	size_t n;
-	int rc = frequencies_create(sel, im, machine, &f, e);
+	struct err e = {0};
+	struct why *w;
 
-	if (rc)
-		return rc;
-	n = frequencies_rows(f, &rows);
-	for (size_t i = 0; i < n && !rc; i++) {
-		struct why *w;
-
-		rc = why_create(rows[i].evidence, rows[i].frequency, machine, &w, e);
-		if (rc)
-			break;
-		if (w->cycles > 0)
-			print_procedure(w);
-		why_destroy(w);
-	}
-	frequencies_destroy(f);
-	return rc;
+	(void)arg;
+	if (why_create(row->evidence, row->frequency, machine, &w, &e) < 0)
+		errx(1, "%s", e.text);
+	if (w->cycles > 0)
+		print_procedure(w);
+	why_destroy(w);
 }
 
 int main(int argc, char **argv)
 {
-	struct selection_options o = {0};
-	struct selected_image *images;
-	struct why_machine machine;
-	struct selection *sel;
-	struct store *store;
-	struct err e = {0};
-	size_t n;
-
 	if (argc != 2)
 		errx(2, "usage: blamed DATABASE");
-	if (store_open(argv[1], STORE_READ, &store, &e) < 0 ||
-		selection_create(store, &o, &sel, &e) < 0 ||
-		why_machine_init(&machine, sel, &e) < 0)
-		errx(2, "%s", e.text);
-	n = selection_images(sel, &images);
-	for (size_t i = 0; i < n; i++)
-		if (selection_load(sel, &images[i], &e) < 0 ||
-			print_image(sel, &images[i], &machine, &e) < 0)
-			errx(1, "%s", e.text);
-	why_machine_deinit(&machine);
-	selection_destroy(sel);
-	store_close(store);
+	each_row(argv[1], print_row, NULL);
 	return ferror(stdout) || fflush(stdout) ? 1 : 0;
 }

@@ -5,16 +5,13 @@
  *   tempos DATABASE...
  *
  * Each database is of one program, sampled and counted (bench/recordings.sh). Prints how far tempos
- * are off with the costs of today, with those fitted to all programs, and of each program with those
- * fitted to the others; as logarithms. Procedures with many samples count more, but not as many times.
+ * are off with the costs of today, with those fitted to all programs, and of each program with
+ * those fitted to the others; as logarithms. Procedures with many samples count more, but not as
+ * many times.
  */
-#include "analyze/evidence.h"
-#include "analyze/frequencies.h"
-#include "analyze/why.h"
-#include "base/err.h"
 #include "base/vec.h"
+#include "rows.h"
 
-#include <err.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,9 +30,9 @@ struct point {
 
 static VEC(struct point) points;
 
-static void add_row(const struct frequencies_row *row, const struct why_machine *m, unsigned program)
+static void add_row(void *arg, const struct frequencies_row *row, const struct why_machine *m)
 {
-	struct point p = {.program = program};
+	struct point p = {.program = *(const unsigned *)arg};
 	struct err none;
 	double tempo;
 
@@ -47,37 +44,6 @@ static void add_row(const struct frequencies_row *row, const struct why_machine 
 	p.weight = sqrt(p.parts.all);
 	p.today = log(tempo);
 	*vec_add(&points) = p;
-}
-
-static void read_database(const char *path, unsigned program)
-{
-	struct selection_options o = {0};
-	struct selected_image *images;
-	struct why_machine machine;
-	struct selection *sel;
-	struct store *store;
-	struct err e = {0};
-	size_t n;
-
-	if (store_open(path, STORE_READ, &store, &e) < 0 ||
-		selection_create(store, &o, &sel, &e) < 0 ||
-		why_machine_init(&machine, sel, &e) < 0)
-		errx(2, "%s", e.text);
-	n = selection_images(sel, &images);
-	for (size_t i = 0; i < n; i++) {
-		const struct frequencies_row *rows;
-		struct frequencies *f;
-
-		if (selection_load(sel, &images[i], &e) < 0 ||
-			frequencies_create(sel, &images[i], &machine, &f, &e) < 0)
-			errx(1, "%s", e.text);
-		for (size_t k = frequencies_rows(f, &rows); k-- > 0;)
-			add_row(&rows[k], &machine, program);
-		frequencies_destroy(f);
-	}
-	why_machine_deinit(&machine);
-	selection_destroy(sel);
-	store_close(store);
 }
 
 static double error_of(const struct point *p, const double *cost)
@@ -125,7 +91,8 @@ static double loss(const double *cost, unsigned programs, unsigned but)
 	return sum;
 }
 
-/* One cost after the other is changed by ever smaller factors for as long as that makes it better. */
+/* One cost after the other is changed by ever smaller factors for as long as that makes it better.
+ */
 static void fit(double *cost, unsigned programs, unsigned but)
 {
 	double least, step = 1.5;
@@ -163,10 +130,11 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		errx(2, "usage: tempos DATABASE...");
 	for (unsigned i = 0; i < n; i++)
-		read_database(argv[i + 1], i);
+		each_row(argv[i + 1], add_row, &i);
 	fit(all, n, n);
 	print_costs("fitted to all", all);
-	printf("%zu procedures; error, and of the program's mean: today; fitted; fitted to the others\n",
+	printf("%zu procedures; error, and of the program's mean: today; fitted; fitted to the "
+	       "others\n",
 		points.n);
 	for (unsigned i = 0; i < n; i++) {
 		struct errors e[3] = {errors_in(i, NULL), errors_in(i, all)};
